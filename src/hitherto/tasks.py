@@ -77,13 +77,17 @@ class Turns:
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
-    async def turn(self, name: str) -> AsyncIterator[None]:
-        """Wait until nobody else of this name is inside."""
+    async def turn(self, name: str, seconds: float | None = None) -> AsyncIterator[None]:
+        """Wait until nobody else of this name is inside; for longer than so many seconds it is a `TimeoutError`."""
         lock, count = self._locks.get(name, (asyncio.Lock(), 0))
         self._locks[name] = (lock, count + 1)
         try:
-            async with lock:
+            async with asyncio.timeout(seconds):
+                await lock.acquire()
+            try:
                 yield
+            finally:
+                lock.release()
         finally:
             lock, count = self._locks.pop(name)
             if count > 1:

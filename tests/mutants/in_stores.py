@@ -15,8 +15,8 @@ MUTANTS = (
     mutant(
         "no-line-for-a-session",
         "stores/postgres/store.py",
-        "self._lines.turn(about)",
-        "self._lines.turn(None)",
+        "in_line(self._lines, about)",
+        "in_line(self._lines, None)",
         "tests/service/history/test_order.py::"
         "test_messages_of_tasks_that_run_side_by_side_are_stored_as_the_tasks_were_begun[postgres]",
     ),

@@ -7,8 +7,7 @@ until it is known what those before it are about, and then for those that are ab
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from itertools import takewhile
 
 
@@ -25,16 +24,6 @@ class Order:
         place = Place(self._places, name, self._seconds)
         self._places[place] = None
         return place
-
-    @asynccontextmanager
-    async def turn(self, name: str) -> AsyncIterator[None]:
-        """The turn of whoever comes now among those who name the same thing; until then it waits."""
-        place = self.enter(name)
-        try:
-            await place.found(())
-            yield
-        finally:
-            place.leave()
 
 
 class Place:

@@ -23,11 +23,11 @@ from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
 from hitherto.holders import new_holder
 from hitherto.model import Change, Principal, Session
 from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
-from hitherto.rpc.order import Order
 from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
 from hitherto.service.catalog.deletion import recording_of
 from hitherto.service.catalog.metadata import folders_of
+from hitherto.tasks import Turns
 from hitherto.values.filters import normal_cwd
 from hitherto.values.mcp_servers import McpServer
 
@@ -105,7 +105,7 @@ class Connection:
         self._presence_task: asyncio.Task[None] | None = None
         self._presence_changed = asyncio.Event()
         self.holder = new_holder()
-        self.order = Order()
+        self.by_session = Turns()
         self._closed = False
         self._session_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

@@ -52,7 +52,7 @@ def in_order(handle: Callable[[Connection, N], Awaitable[R]]) -> Callable[[Conne
     """A method that changes a session: it waits for what the client sent to the same session before."""
 
     async def handle_in_order(connection: Connection, params: N) -> R:
-        async with connection.order.turn(params.session_id):
+        async with connection.by_session.turn(params.session_id):
             return await handle(connection, params)
 
     return handle_in_order

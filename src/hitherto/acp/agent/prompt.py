@@ -19,7 +19,7 @@ async def prompt(connection: Connection, params: Prompt) -> Json:
     A slash command runs instead of a turn.
     """
     parts = parts_of(params.prompt)
-    async with connection.order.turn(params.session_id):
+    async with connection.by_session.turn(params.session_id):
         pass  # what was sent before is stored; what comes later need not wait for the turn's end
     attached = await connection.ensure_open(params.session_id)
     expect_readable(parts, connection.offer.reads(attached.chosen.model))

@@ -21,13 +21,14 @@ from hitherto.stores.postgres.transactions import (
     READ,
     WRITE,
     Connection,
-    Lines,
     Statements,
     Transactions,
+    in_line,
     opened,
     pool,
 )
 from hitherto.stores.postgres.write_tx import PostgresWriter
+from hitherto.tasks import Turns
 
 T = TypeVar("T")
 
@@ -123,7 +124,7 @@ class PostgresStore:
     ) -> None:
         self.secret = secret_key
         self._transactions = transactions
-        self._lines = Lines()
+        self._lines = Turns()
         self._bell = bell
         self._now = now
 
@@ -136,7 +137,7 @@ class PostgresStore:
             result = await work(writer)
             return result, await writer.settled()
 
-        async with self._lines.turn(about):
+        async with in_line(self._lines, about):
             result, changed = await self._transactions.run(WRITE, whole)
         self._bell.ring(changed)
         return result

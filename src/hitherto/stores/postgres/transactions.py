@@ -29,6 +29,7 @@ from hitherto.stores.postgres.connection import (
     unknown_outcome,
 )
 from hitherto.stores.postgres.rows import Row
+from hitherto.tasks import Turns
 
 T = TypeVar("T")
 Connection = EagerConnection
@@ -147,47 +148,21 @@ def _is_unexpected(record: logging.LogRecord) -> bool:
     return not any(isinstance(each, EagerConnection) and each.given_up for each in args)
 
 
-class Lines:
-    """Writes about one session go one after the other, in the order in which they came: PostgreSQL lets those that wait
-    for the same row arrive in any order, each with a connection that somebody else could use."""
+@contextlib.asynccontextmanager
+async def in_line(lines: Turns, about: str | None) -> AsyncIterator[None]:
+    """Wait until nobody is before in the line of this session. Raises `StoreUnavailable` if that takes too long.
 
-    def __init__(self) -> None:
-        self._lines: dict[str, _Line] = {}
-
-    @contextlib.asynccontextmanager
-    async def turn(self, about: str | None) -> AsyncIterator[None]:
-        """Wait until nobody is before in the line of this session. Raises `StoreUnavailable` if that takes too long."""
-        if about is None:
-            yield
-            return
-        line = self._lines.setdefault(about, _Line())
-        line.length += 1
-        try:
-            await line.reach_front()
+    PostgreSQL lets those that wait for the same row arrive in any order, each with a connection that somebody else could use.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        if about is not None:
             try:
-                yield
-            finally:
-                line.front.release()
-        finally:
-            line.length -= 1
-            if not line.length:
-                del self._lines[about]
-
-
-class _Line:
-    """Those who write about one session: a lock, which wakes them in the order in which they came."""
-
-    def __init__(self) -> None:
-        self.front, self.length = asyncio.Lock(), 0
-
-    async def reach_front(self) -> None:
-        try:
-            async with asyncio.timeout(STATEMENT_SECONDS):
-                await self.front.acquire()
-        except TimeoutError:
-            raise StoreUnavailable(
-                "PostgreSQL took too long for earlier writes to the same session"
-            ) from None
+                await stack.enter_async_context(lines.turn(about, STATEMENT_SECONDS))
+            except TimeoutError:
+                raise StoreUnavailable(
+                    "PostgreSQL took too long for earlier writes to the same session"
+                ) from None
+        yield
 
 
 class Transactions:
