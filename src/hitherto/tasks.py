@@ -76,6 +76,10 @@ class Turns:
     def __init__(self) -> None:
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
 
+    def is_taken(self, name: str) -> bool:
+        """Whether somebody of this name is inside, or waits."""
+        return name in self._locks
+
     @asynccontextmanager
     async def turn(self, name: str, seconds: float | None = None) -> AsyncIterator[None]:
         """Wait until nobody else of this name is inside; for longer than so many seconds it is a `TimeoutError`."""

@@ -6,6 +6,20 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
+        "searches-wait-with-a-connection",
+        "stores/postgres/store.py",
+        "if not self._searches.is_free(owner):",
+        "if False:",
+        "tests/stores/test_postgres_search.py::test_searches_leave_connections_to_others[1]",
+    ),
+    mutant(
+        "search-without-limit",
+        "stores/postgres/transactions.py",
+        "        await self.queue(LIMIT, ",
+        "        _ = (LIMIT, ",
+        "tests/stores/test_postgres_search.py::test_a_search_that_takes_too_long_says_so",
+    ),
+    mutant(
         "folder-of-a-backup-not-synced",
         "stores/sqlite/replacement.py",
         "sync_folder(target.parent)",

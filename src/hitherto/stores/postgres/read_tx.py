@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from operator import itemgetter
 
 from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token
@@ -107,12 +107,23 @@ WHERE c.owner = %s GROUP BY s.id, s.updated_at ORDER BY s.updated_at DESC, s.id 
 class PostgresReader:
     """A view of the database as it was when the transaction began."""
 
-    def __init__(self, statements: Statements, clock: Now | None) -> None:
+    def __init__(
+        self, statements: Statements, clock: Now | None, place: Callable[[str], Awaitable[None]] | None = None
+    ) -> None:
+        """`place`: waits for an owner's turn to search. Without one, as in a write, a search has no limit of its own."""
         self._statements = statements
         self._clock = clock
+        self._place = place
 
     async def _settle(self) -> None:
         """Before a question about many sessions; a writer then stores what it has held back."""
+
+    async def _begin_search(self, owner: str) -> None:
+        """Before what may take long."""
+        await self._settle()
+        if self._place is not None:
+            await self._place(owner)
+            await self._statements.limit_search()
 
     async def _rows(self, statement: str, *params: object) -> list[Row]:
         return await self._statements.rows(statement, params)
@@ -188,14 +199,14 @@ class PostgresReader:
         return Scan(records, ListKey(*stopped[0]) if stopped else last, ended=not stopped)
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
-        await self._settle()
+        await self._begin_search(owner)
         found = await Search(self._statements, owner, terms, "title").newest(None, limit + 1)
         if len(found) > limit:
             return None
         return [record_of(row) for row in await self._rows(BY_NUMS, owner, [match.num for match in found])]
 
     async def count(self, owner: str, given: Filter) -> int:
-        await self._settle()
+        await (self._begin_search(owner) if given.text else self._settle())
         await self._statements.queue(ANY_PLAN)
         statement, loose_titles, params = list_query.counted(owner, given)
         found = int((await self._statements.rows(statement, params, plan_anew=True))[0][0])
@@ -238,7 +249,7 @@ class PostgresReader:
     async def matches(
         self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
     ) -> list[Match]:
-        await self._settle()
+        await self._begin_search(owner)
         return await Search(self._statements, owner, terms, kind).newest(before, limit)
 
     async def unindexed(self) -> int:
@@ -254,7 +265,7 @@ class PostgresReader:
         *,
         backwards: bool = False,
     ) -> list[Spot]:
-        await self._settle()
+        await self._begin_search(owner)
         return await Search(self._statements, owner, terms, role).within(stretch, limit, backwards=backwards)
 
     async def changes(self, owner: str, after: int, limit: int) -> list[Change]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple, TypeVar
 
 import psycopg
@@ -18,6 +19,7 @@ from hitherto.stores.postgres.migrate import is_new, migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
 from hitherto.stores.postgres.read_tx import PostgresReader
 from hitherto.stores.postgres.transactions import (
+    CONNECTIONS,
     READ,
     WRITE,
     Connection,
@@ -32,6 +34,7 @@ from hitherto.tasks import Turns
 
 T = TypeVar("T")
 
+SEARCHES = CONNECTIONS // 2
 MOST_PARTITIONS = 1_024
 PARTITIONS = "partitions"
 
@@ -116,6 +119,58 @@ async def _check_settings(connection: Connection) -> None:
         )
 
 
+class NoPlace(BaseException):
+    """A read has to wait for its turn to search, and begins anew then. No `except Exception` may stop this."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner)
+        self.owner = owner
+
+
+class Searches:
+    """How many searches run at once: one for each owner, and never on all connections."""
+
+    def __init__(self) -> None:
+        self._turns = Turns()
+        self._places = asyncio.Semaphore(SEARCHES)
+
+    def is_free(self, owner: str) -> bool:
+        """Whether a search of this owner need not wait."""
+        return not (self._turns.is_taken(owner) or self._places.locked())
+
+    @asynccontextmanager
+    async def turn(self, owner: str) -> AsyncIterator[None]:
+        """Wait until this owner may search, and search while the block runs."""
+        async with self._turns.turn(owner), self._places:
+            yield
+
+
+class _Place:
+    """The place of one read among the searches; most reads need none."""
+
+    def __init__(self, searches: Searches) -> None:
+        self._searches = searches
+        self._turn: AbstractAsyncContextManager[None] | None = None
+
+    async def take(self, owner: str) -> None:
+        """Take one at once, unless there is one already. Raises `NoPlace` if none is free."""
+        if self._turn is None:
+            if not self._searches.is_free(owner):
+                raise NoPlace(owner)
+            await self.wait(owner)
+
+    async def wait(self, owner: str) -> None:
+        """Take one as soon as it is free."""
+        turn = self._searches.turn(owner)
+        await turn.__aenter__()
+        self._turn = turn
+
+    async def leave(self) -> None:
+        """Give it back, if there is one."""
+        if self._turn is not None:
+            await self._turn.__aexit__(None, None, None)
+
+
 class PostgresStore:
     """A store that is open."""
 
@@ -125,11 +180,24 @@ class PostgresStore:
         self.secret = secret_key
         self._transactions = transactions
         self._lines = Turns()
+        self._searches = Searches()
         self._bell = bell
         self._now = now
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
-        return await self._transactions.run(READ, lambda tx: work(PostgresReader(tx, self._now)))
+        place = _Place(self._searches)
+
+        def reading(tx: Statements) -> Awaitable[T]:
+            return work(PostgresReader(tx, self._now, place.take))
+
+        try:
+            try:
+                return await self._transactions.run(READ, reading)
+            except NoPlace as none:  # nobody waits for it with a connection in hand
+                await place.wait(none.owner)
+                return await self._transactions.run(READ, reading)
+        finally:
+            await place.leave()
 
     async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
         async def whole(tx: Statements) -> tuple[T, set[str]]:

@@ -19,7 +19,7 @@ from psycopg.abc import Params
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
-from hitherto.errors import StoreUnavailable
+from hitherto.errors import SearchTooBroad, StoreUnavailable
 from hitherto.stores.postgres.connection import (
     EagerConnection,
     adapt,
@@ -46,6 +46,8 @@ SECONDS_TO_CLEAN_UP = 5.0
 # After that the pool begins anew with its attempts, which come less and less often.
 SECONDS_OF_ATTEMPTS = 3.0
 STATEMENT_SECONDS = 60.0
+SEARCH_SECONDS = 5.0
+"""For all statements of a search together; the last of them may take as long again."""
 
 # A statement that waits for a lock, or a client that went away in the middle, must not hold others for ever: nor one
 # that was cut off, of which PostgreSQL hears nothing, not even that it is gone, unless it asks. Every statement here
@@ -63,6 +65,7 @@ FROM (VALUES ('statement_timeout', '{STATEMENT_SECONDS:g}s'), ('idle_in_transact
 UNHURRIED = """
 SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')
 """
+LIMIT = "SELECT set_config('statement_timeout', %s, true)"
 ANY_PLAN = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 
@@ -71,12 +74,29 @@ class Statements:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._until: float | None = None
+
+    async def limit_search(self) -> None:
+        """From now on this transaction has `SEARCH_SECONDS`: then what it asks raises `SearchTooBroad`."""
+        if self._until is None:
+            self._until = time.monotonic() + SEARCH_SECONDS
+            await self.queue(LIMIT, (f"{max(1, round(SEARCH_SECONDS * 1_000))}ms",))
 
     async def rows(self, statement: str, params: Params = (), *, plan_anew: bool = False) -> list[Row]:
         """What a statement answers. `plan_anew`: its best plan depends on the values."""
+        if self._is_late():
+            raise SearchTooBroad
         prepare = False if plan_anew else None
-        cursor = await self._connection.execute(statement, params, prepare=prepare, binary=True)
-        return await cursor.fetchall()
+        try:
+            cursor = await self._connection.execute(statement, params, prepare=prepare, binary=True)
+            return await cursor.fetchall()
+        except errors.QueryCanceled as error:
+            if self._is_late():
+                raise SearchTooBroad from error
+            raise
+
+    def _is_late(self) -> bool:
+        return self._until is not None and time.monotonic() >= self._until
 
     async def row(self, statement: str, params: Params = ()) -> Row | None:
         """The first row that a statement answers."""
