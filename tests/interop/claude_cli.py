@@ -22,6 +22,7 @@ from hitherto.claude.fork import fork_session
 from hitherto.claude.list import get_session_info
 from hitherto.claude.messages import get_session_messages
 from hitherto.claude.session_store import SessionStore
+from hitherto.model import CONTINUES
 from hitherto.presentation.plain_conversation import opening
 from tests.claude.transcripts import Writer, session_id
 from tests.cli.shell import Shell
@@ -310,7 +311,7 @@ def test_a_summary_is_what_claude_begins_with(cli: CommandLine, tmp_path: Path) 
     ]
     shell.ok("sync")
     there = shell.ok("show", told["continued"], "--json").json
-    assert there["session"]["meta"]["hitherto/continues"] == session
+    assert there["session"]["meta"][CONTINUES] == session
     said = [part["text"] for entry in there["entries"] for part in entry["parts"] if part["type"] == "text"]
     assert said[-2:] == ["And now?", "Answer 3."]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from hitherto.model import CONTINUES
 from hitherto.presentation.plain_conversation import opening
 from tests.cli.shell import Shell
 from tests.interop import continuing
@@ -198,7 +199,7 @@ def test_what_codex_adds_is_taken_in_behind_what_was_given_to_it(codex: CommandL
     assert shell.ok("sync", "--json").json["updated"] == 1
     assert taken_in(shell, told["continued"])[-2:] == [("user", "And now?"), ("assistant", "Answer 6.")]
     there = shell.ok("show", told["continued"], "--json").json["session"]["meta"]
-    assert there["hitherto/continues"] == session
+    assert there[CONTINUES] == session
 
 
 def test_sessions_of_codex_are_read_as_it_lists_and_shows_them(codex: CommandLine, shell: Shell) -> None:
