@@ -14,8 +14,8 @@ import pytest
 from hitherto.claude import SDKSessionInfo, cache, list_sessions, metadata
 from hitherto.claude import list as listing
 from hitherto.claude.edit import delete_session, rename_session, tag_session
-from tests.claude.privileges import without_privileges
 from tests.claude.transcripts import MORNING, Writer, grow, session_id
+from tests.support.privileges import without_privileges
 from tests.support.waits import LIMIT
 
 CWD = "/home/ann/project"
@@ -204,7 +204,7 @@ def test_a_list_works_where_nothing_can_be_remembered(projects: Path, tmp_path: 
 
     (tmp_path / "data").unlink()
     (tmp_path / "data").mkdir(mode=0o500)
-    with without_privileges(projects):
+    with without_privileges():
         assert len(list_sessions()) == 2
     assert list((tmp_path / "data").iterdir()) == []
 

@@ -25,8 +25,8 @@ from hitherto.claude.edit import (
 )
 from hitherto.claude.list import get_session_info
 from hitherto.claude.writing import append_line
-from tests.claude.privileges import without_privileges
 from tests.claude.transcripts import Writer, session_id
+from tests.support.privileges import without_privileges
 from tests.support.waits import LIMIT
 
 ID = session_id(1)
@@ -408,7 +408,7 @@ def test_a_note_that_is_a_link_is_replaced_and_its_target_stays(transcript: Path
 @pytest.fixture
 def unprivileged(projects: Path) -> Iterator[Path]:
     """A projects folder seen by somebody whom modes apply to."""
-    with without_privileges(projects.parent):
+    with without_privileges():
         yield projects
 
 

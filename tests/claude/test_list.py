@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.claude import SDKSessionInfo, get_session_info, list_sessions, paths, project_key_for_directory
-from tests.claude.privileges import without_privileges
 from tests.claude.transcripts import MORNING, Writer, grow, session_id
+from tests.support.privileges import without_privileges
 from tests.support.waits import LIMIT, NEVER
 
 CWD = "/home/ann/project"
@@ -235,7 +235,7 @@ def test_what_may_not_be_read_is_left_out(projects: Path) -> None:
         if number == 2:
             path.chmod(0)
 
-    with without_privileges(projects):
+    with without_privileges():
         assert [info.session_id for info in assert_as_sdk()] == [session_id(3)]
         assert get_session_info(session_id(1)) is None
         assert get_session_info(session_id(2)) is None

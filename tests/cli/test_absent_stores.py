@@ -13,9 +13,9 @@ from hitherto.errors import StoreNotFound
 from hitherto.model import LOCAL
 from hitherto.ports import Mode
 from hitherto.service import Sessions
-from tests.claude.privileges import without_privileges
 from tests.cli.shell import Shell
 from tests.cli.test_commands import said
+from tests.support.privileges import without_privileges
 
 READING = (
     ("list",),
@@ -108,7 +108,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_to_is_read(shell: Shell, lef
     """The log beside a file holds what was acknowledged last."""
     folder = _read_only_copy(shell, left)
 
-    with without_privileges(folder):
+    with without_privileges():
         before = _bytes_of(folder)
         try:
             folder.chmod(0o555)
@@ -141,7 +141,7 @@ def test_a_backup_can_be_made_of_a_store_that_cannot_be_written_to(shell: Shell)
     (target := shell.folder / "copies").mkdir(mode=0o777)
     target.chmod(0o777)
 
-    with without_privileges(folder):
+    with without_privileges():
         folder.chmod(0o555)
         try:
             shell.ok("backup", str(target / "copy.db"), "--store", str(folder / "sessions.db"))
@@ -159,7 +159,7 @@ def test_an_index_that_knows_everything_is_searched_without_a_warning(shell: She
     for name in ("sessions.db", "sessions.db-search"):
         shutil.copy(shell.folder / name, folder / name)
 
-    with without_privileges(folder):
+    with without_privileges():
         folder.chmod(0o555)
         try:
             found = shell.ok("search", "first", "--store", str(folder / "sessions.db"))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from hitherto.engines.tools.roots import PATH_CHARS, RESTARTS, OutsideRoots, Roots
-from tests.claude.privileges import without_privileges
+from tests.support.privileges import without_privileges
 from tests.support.waits import line_of
 
 SECRET = b"outside"
@@ -481,7 +481,7 @@ def test_a_file_that_is_read_only_is_not_replaced(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(PLAIN)
     file.chmod(0o444)
-    with without_privileges(tmp_path), pytest.raises(PermissionError):
+    with without_privileges(), pytest.raises(PermissionError):
         Roots((str(tmp_path),)).replace("file", b"changed")
     assert file.read_bytes() == PLAIN
 
