@@ -182,6 +182,17 @@ class AlreadyExists(Conflict):
     code = "already_exists"
 
 
+class SessionDeleted(Conflict):
+    """The session was deleted here, so it is not imported by accident."""
+
+    code = "session_deleted"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {session_id!r:.200} was deleted here: to import it again, use --include-deleted"
+        )
+
+
 class RevisionConflict(Conflict):
     """The session changed after the caller read it."""
 

@@ -637,7 +637,9 @@ def test_documents_are_imported_as_they_are_or_set_out_for_people(shell: Shell) 
     for given in (document, json.dumps(json.loads(document), indent=2)):
         assert shell.ok("import", "-", stdin=given).out.startswith("Skipped")
         shell.ok("delete", "--yes", session_id)
-        shell.ok("import", "-", stdin=given)
+        refused = shell.invoke("import", "-", stdin=given)
+        assert (refused.code, "--include-deleted [session_deleted]" in refused.err) == (4, True)
+        shell.ok("import", "-", "--include-deleted", stdin=given)
         assert shell.ok("export", session_id).out == lines
     broken = json.dumps(json.loads(document), indent=2).replace('"messages": [', '"messages": [,')
     failed = shell.invoke("import", "-", stdin=broken)

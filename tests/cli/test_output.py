@@ -170,7 +170,7 @@ def test_an_export_on_a_terminal_can_be_imported(shell: Shell) -> None:
     shell.inside(hostile)
     seen = shell.terminal("export", "id", columns=200)
     shell.ok("delete", "id", "--yes")
-    shell.ok("import", "-", stdin=seen.out)
+    shell.ok("import", "-", "--include-deleted", stdin=seen.out)
     entry = shell.ok("show", "id", "--json").json["entries"][0]
     assert entry["parts"][0]["text"] == f"needle {HOSTILE} needle"
 
@@ -276,7 +276,7 @@ def test_an_import_shows_a_bar_above_which_its_results_stand(shell: Shell) -> No
     file = shell.folder / "all.jsonl"
     shell.ok("export", "--all", "-o", str(file))
     shell.ok("delete", "--yes", *ids)
-    seen = shell.terminal("import", str(file))
+    seen = shell.terminal("import", str(file), "--include-deleted")
     assert seen.code == 0
     assert "Importing" in seen.out
     shown = re.split(r"[\r\n]+", OWN_SEQUENCES.sub("", seen.out))

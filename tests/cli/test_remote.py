@@ -175,6 +175,7 @@ def story(teller: Teller) -> None:
     do("delete", one, "--yes")
     odd = exported.read_bytes().replace(b"reads too far", b"reads \\ud83d far").replace(b"Parser", b"Odd")
     do("import", "-", stdin=odd)
+    do("import", "-", "--include-deleted", stdin=odd)
     do("show", one, "--json")
     do("show", one)
     do("search", "reads", "--json")

@@ -387,7 +387,7 @@ class Actor:
     async def round_trip(self, x: str) -> Any:
         lines = await exported(self.sessions, self.who, x)
         await self.sessions.delete(self.who, x)
-        return lines, await self.sessions.import_(self.who, lines)
+        return lines, await self.sessions.import_(self.who, lines, include_deleted=True)
 
 
 ACTIONS: dict[str, Callable[[Actor, str], Awaitable[Any]]] = {

@@ -274,7 +274,7 @@ class Agreement(RuleBasedStateMachine):
             return
         if not new_id:
             self.worlds.agree(lambda s: s.delete(self.who, session_id))
-        self.worlds.agree(lambda s: s.import_(self.who, lines, new_id=new_id))
+        self.worlds.agree(lambda s: s.import_(self.who, lines, new_id=new_id, include_deleted=True))
         if not new_id:
             assert self.worlds.agree(lambda s: exported(s, self.who, session_id)) == lines
 

@@ -31,6 +31,7 @@ CODES: dict[str, int] = {
     "ambiguous_id": INVALID_PARAMS,
     "search_too_broad": INVALID_PARAMS,
     "conflict": -32010,
+    "session_deleted": -32010,
     "already_exists": -32010,
     "revision_conflict": -32010,
     "idempotency_conflict": -32010,

@@ -687,6 +687,16 @@ async def test_an_export_is_imported_as_the_same_conversation(ann_asks: Asker) -
         assert await ann_asks.said(again["session_key"]) == ["one", "two"]
 
 
+async def test_a_deleted_session_is_imported_only_if_that_is_asked_for(ann_asks: Asker) -> None:
+    await ann_asks.say("one", "two")
+    data = (await ann_asks.ask("session.export", session_key=KEY, format="jsonl"))["data"]
+    await ann_asks.ask("session.delete", session_key=KEY)
+    for given in ({}, {"new_session_key": KEY}):
+        assert await ann_asks.code("session.import", data=data, **given) == "session_deleted"
+        made = await ann_asks.ask("session.import", data=data, include_deleted=True, **given)
+        assert await ann_asks.said(made["session_key"]) == ["one", "two"]
+
+
 @pytest.mark.parametrize("data", [None, 1, [], "", "no", {}, {"messages": [{"role": "x"}]}])
 async def test_what_is_no_export_is_refused_and_nothing_is_made(ann_asks: Asker, data: Any) -> None:
     assert await ann_asks.code("session.import", data=data) == "invalid_input"

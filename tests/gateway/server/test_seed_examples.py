@@ -205,7 +205,7 @@ STEPS = [
     Step("sessions.patch", {"session_key": PEER, "pinned": True}, {"session_key": PEER, "revision": int, "updated": True}),
     Step("session.export", {"session_key": PEER, "raw": True}, {"session_key": PEER, "format": "json", "data": EXPORT}),
     Step("session.delete", {"session_key": PEER}, {"session_key": PEER, "messages_removed": 1, "deleted": True}),
-    Step("session.import", {"data": EXPORT, "new_session_key": PEER}, {"session_key": PEER, "session_id": str, "message_count": 1}),
+    Step("session.import", {"data": EXPORT, "new_session_key": PEER, "include_deleted": True}, {"session_key": PEER, "session_id": str, "message_count": 1}),
     Step("sessions.delete", {"session_key": PEER}, {"session_key": PEER, "events_retired": 1, "deleted": True}),
     Step("session.append", {**NAMED, "messages": LONG}, {**NAMED, "session_id": ID, "revision": int, "message_count": 44}),
     Step(

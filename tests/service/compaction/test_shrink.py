@@ -492,7 +492,7 @@ async def test_a_compacted_session_and_its_facts_are_exported_whole(
     copied = await reader.memory.facts(ann, copy.id)
     assert sorted(fact.text for fact in copied) == sorted(fact.text for fact in facts)
     await sessions.delete(ann, session.id)
-    await sessions.import_(ann, lines)
+    await sessions.import_(ann, lines, include_deleted=True)
     assert await exported(reader, ann, session.id) == lines
 
 

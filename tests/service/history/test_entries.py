@@ -336,7 +336,7 @@ async def test_a_session_read_from_another_agent_is_not_written_but_forked(
     lines = await exported(sessions, ann, session.id)
     await sessions.delete(ann, session.id)
     lines[0] = lines[0].replace(b'"session":{', b'"session":{"source":"claude",')
-    await sessions.import_(ann, lines)
+    await sessions.import_(ann, lines, include_deleted=True)
     for call in (
         sessions.append(ann, session.id, say("No")),
         sessions.rewind(ann, session.id, ids[0]),

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hitherto.engine import Choices
+from hitherto.errors import SessionDeleted
 from hitherto.model import Entry, Filter, Principal, Text
 from hitherto.ports import RawCopy
 from hitherto.service import Imported, Sessions
@@ -373,18 +374,22 @@ async def test_what_was_erased_in_a_fork_of_a_deleted_session_stays_away_when_th
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-async def test_what_was_erased_does_not_come_back_from_an_export(
-    sessions: Sessions, reader: Sessions, ann: Principal, *, fresh: bool
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_what_was_erased_or_deleted_does_not_come_back_from_an_export(
+    sessions: Sessions, reader: Sessions, ann: Principal, *, fresh: bool, trusted: bool
 ) -> None:
     session_id, ids = await shrunk(sessions, ann, VAULT, "My name is Ada.")
     fork = await sessions.fork(ann, session_id)
+    await talk(sessions, ann, fork.id, "And more")
     files = [await exported(sessions, ann, each) for each in (session_id, fork.id)]
     assert any(WORD.encode() in line for line in files[0])
     await sessions.erase(ann, session_id, ids[0])
     await sessions.delete(ann, fork.id)
     await sessions.delete(ann, session_id)
     for lines in files:
-        made = await sessions.import_(ann, lines, new_id=fresh)
+        with pytest.raises(SessionDeleted, match="--include-deleted"):
+            await sessions.import_(ann, lines, new_id=fresh, trusted=trusted)
+        made = await sessions.import_(ann, lines, new_id=fresh, trusted=trusted, include_deleted=True)
         assert (await reader.get(ann, made.id)).message_count > 2
         assert not await tells(reader, ann)
     assert (await reader.admin.check(repair=False)).problems == ()

@@ -86,7 +86,7 @@ async def test_a_deleted_session_comes_back_from_its_export(
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
     await sessions.delete(ann, session.id)
-    await sessions.import_(ann, lines)
+    await sessions.import_(ann, lines, include_deleted=True)
     assert await exported(reader, ann, session.id) == lines
     assert await finds(reader, ann, "middle") == [session.id]
     assert await finds(reader, ann, "richer") == [session.id]
@@ -111,7 +111,7 @@ async def test_an_imported_session_goes_on(
     session = await rich_session(sessions, ann, clock)
     lines = await exported(reader, ann, session.id)
     await sessions.delete(ann, session.id)
-    await sessions.import_(ann, lines)
+    await sessions.import_(ann, lines, include_deleted=True)
     before = await told(reader, ann, session.id, "conversation")
     await talk(sessions, ann, session.id, "Going on")
     assert await told(reader, ann, session.id, "conversation") == [*before, "Going on"]
@@ -151,7 +151,7 @@ async def test_an_import_under_its_own_id_needs_the_id_to_be_free(
     await sessions.delete(ann, session.id)
     await sessions.create(ann, key="k")
     with pytest.raises(AlreadyExists):
-        await sessions.import_(ann, lines)
+        await sessions.import_(ann, lines, include_deleted=True)
 
 
 async def test_an_import_under_a_new_id_leaves_the_original_alone(
@@ -179,10 +179,10 @@ async def test_an_imported_session_stands_in_the_list_by_its_own_time(
     clock.advance()
     new, _ = await started(sessions, ann, "New")
     clock.advance()
-    await sessions.import_(ann, lines)
+    await sessions.import_(ann, lines, include_deleted=True)
     assert await listed(reader, ann) == [new.id, old.id]
     ahead = lines[0].replace(b'"updated_at":1', b'"updated_at":9').replace(old.id.encode(), b"ahead")
-    await sessions.import_(ann, [ahead, *lines[1:]])
+    await sessions.import_(ann, [ahead, *lines[1:]], include_deleted=True)
     clock.advance()
     newest, _ = await started(sessions, ann, "Newest")
     assert await listed(reader, ann) == [newest.id, "ahead", new.id, old.id]
@@ -291,7 +291,7 @@ async def test_an_imported_session_s_title_is_newer_than_its_messages(
     session, _ = await started(sessions, ann, "needle", title="Needle")
     lines = await exported(sessions, ann, session.id)
     await sessions.delete(ann, session.id)
-    await sessions.import_(ann, lines)
+    await sessions.import_(ann, lines, include_deleted=True)
     found = await reader.core.store.read(
         lambda tx: tx.matches(ann.owner, parse_words("needle"), None, None, 9)
     )

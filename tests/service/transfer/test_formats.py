@@ -55,7 +55,7 @@ async def test_a_document_that_another_program_wrote_again_is_imported_to_an_equ
         json.dumps(document, indent=2),
         json.dumps({**document, "odd": "\ue000"}, indent=2).replace("\\ue000", "\\uE000"),
     ):
-        await sessions.import_(bob, text.encode().split(b"\n"))
+        await sessions.import_(bob, text.encode().split(b"\n"), include_deleted=True)
         assert await exported(reader, bob, session.id) == lines
         await sessions.delete(bob, session.id)
 
@@ -138,7 +138,7 @@ def test_whatever_has_happened_to_a_session_its_raw_files_bring_it_back(worlds: 
         for format in RESTORABLE:
             file = worlds.agree(partial(filed, who=ann, session_id=session.id, format=format, raw=True))
             given_lines = file.split(b"\n")
-            made = worlds.agree(partial(Sessions.import_, who=bob, lines=given_lines))
+            made = worlds.agree(partial(Sessions.import_, who=bob, lines=given_lines, include_deleted=True))
             assert made == replace(session, read_at=None)
             assert worlds.agree(lambda s: exported(s, bob, session.id)) == lines
             assert worlds.agree(partial(already_there, who=bob, lines=given_lines)) == made

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitherto.errors import AlreadyExists, HithertoError, InvalidInput, TooLarge
+from hitherto.errors import AlreadyExists, HithertoError, InvalidInput, SessionDeleted, TooLarge
 from hitherto.limits import IMPORT_BYTES
 from hitherto.model import (
     Draft,
@@ -125,7 +125,9 @@ async def test_what_is_there_already_is_not_taken_twice(
     assert await everything(reader, ann, bob) == before
     assert (await taken(sessions, ann, lines)).id == made.id
     await sessions.delete(bob, made.id)
-    assert (await taken(sessions, bob, lines)).message_count == 2
+    with pytest.raises(SessionDeleted, match=made.id):
+        await taken(sessions, bob, lines)
+    assert (await sessions.import_(bob, lines, trusted=False, include_deleted=True)).message_count == 2
     assert (await sessions.import_(bob, lines, trusted=False, new_id=True)).id != made.id
 
 

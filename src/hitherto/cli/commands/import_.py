@@ -36,7 +36,16 @@ class Block(msgspec.Struct):
 @click.option(
     "--untrusted", is_flag=True, help="Import only titles, messages and times, for files from other people."
 )
-async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool, untrusted: bool) -> int:
+@click.option("--include-deleted", is_flag=True, help="Also import sessions that you deleted here.")
+async def run(
+    sessions: Sessions,
+    out: Output,
+    *,
+    file: IO[bytes],
+    new_id: bool,
+    untrusted: bool,
+    include_deleted: bool,
+) -> int:
     """Import sessions from a JSON lines or JSON export. FILE is a file, or `-` for stdin.
 
     Each session is imported completely or not at all; if one fails, the others are still imported. Identical sessions
@@ -44,12 +53,21 @@ async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool,
 
     Everything in the file is restored, including folders, session keys and permissions. If the file is not your own, use
     --untrusted: it imports only the title, the messages and their times.
+
+    A session that you deleted here is imported only with --include-deleted. Messages that you erased here stay erased.
     """
     code = exit_codes.OK
     with progress("Importing", _size(file)) as advance:
         async for block in blocks(lines_of(file)):
             try:
-                await _import(sessions, out, block, new_id=new_id, trusted=not untrusted)
+                await _import(
+                    sessions,
+                    out,
+                    block,
+                    new_id=new_id,
+                    trusted=not untrusted,
+                    include_deleted=include_deleted,
+                )
             except HithertoError as error:
                 code = code or exit_codes.exit_code(type(error))
                 _print_failure(out, block, error)
@@ -57,7 +75,9 @@ async def run(sessions: Sessions, out: Output, *, file: IO[bytes], new_id: bool,
     return code
 
 
-async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool, trusted: bool) -> None:
+async def _import(
+    sessions: Sessions, out: Output, block: Block, *, new_id: bool, trusted: bool, include_deleted: bool
+) -> None:
     known = None
     if not new_id:
         known = await sessions.transfer.already_there(
@@ -68,7 +88,14 @@ async def _import(sessions: Sessions, out: Output, block: Block, *, new_id: bool
             out, {"line": block.start, "skipped": known.id}, f"Skipped {known.id}: already imported"
         )
         return
-    made = await sessions.import_(LOCAL, block.lines, new_id=new_id, trusted=trusted, first_line=block.start)
+    made = await sessions.import_(
+        LOCAL,
+        block.lines,
+        new_id=new_id,
+        trusted=trusted,
+        first_line=block.start,
+        include_deleted=include_deleted,
+    )
     result = {"line": block.start, "imported": made.id, "messages": made.message_count}
     _print_result(out, result, f"Imported {made.id}: {formats.counted(made.message_count, 'message')}")
 

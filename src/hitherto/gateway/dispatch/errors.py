@@ -62,6 +62,7 @@ MEANINGS: Mapping[str, Meaning] = {
         {"indexed": "how many messages and titles it has", "total": "how many there are"},
     ),
     "conflict": Meaning("the current state does not allow this"),
+    "session_deleted": Meaning("the session was deleted here: import it with `include_deleted`"),
     "already_exists": Meaning("the id or key is already in use"),
     "revision_conflict": Meaning(
         "the session has changed since it was read",

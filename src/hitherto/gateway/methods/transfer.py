@@ -32,6 +32,7 @@ class Import(Writing, frozen=True, kw_only=True):
 
     data: Raw
     new_session_key: str | None = None
+    include_deleted: bool = False
 
 
 class Exported(Answer, frozen=True, kw_only=True):
@@ -76,8 +77,12 @@ async def import_session(call: Call[Import]) -> Imported:
 
     async def bring(sessions: Sessions) -> Session:
         if address is None:
-            return await sessions.import_(call.who, lines, trusted=False)
-        made = await sessions.import_(call.who, lines, trusted=False, key=address.key)
+            return await sessions.import_(
+                call.who, lines, trusted=False, include_deleted=given.include_deleted
+            )
+        made = await sessions.import_(
+            call.who, lines, trusted=False, key=address.key, include_deleted=given.include_deleted
+        )
         return await sessions.channels.readdress(call.who, made.id, address)
 
     def answer(session: Session) -> Imported:

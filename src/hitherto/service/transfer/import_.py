@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.errors import AlreadyExists, EntryNotFound
+from hitherto.errors import AlreadyExists, EntryNotFound, SessionDeleted
 from hitherto.exports.lines import spans_of
 from hitherto.exports.read import Foreign, unfolded
 from hitherto.model import Session
@@ -53,10 +53,15 @@ def with_new_id(parcel: Parcel, key: str | None, new_id: Callable[[], str]) -> P
     return replace(parcel, session=replace(parcel.session, id=new_id(), key=key), facts=tuple(facts))
 
 
-async def put_parcel(owner: str, parcel: Parcel, now: int, key: bytes, origin: str, tx: Writer) -> Session:
-    """Write a session whole, without what was erased here, also if it had another id: `origin`. `AlreadyExists` if one of
-    its id is there."""
+async def put_parcel(
+    owner: str, parcel: Parcel, now: int, key: bytes, include_deleted: bool, tx: Writer
+) -> Session:
+    """Write a session whole, without what was erased here, under whichever name. `AlreadyExists` if one of its id is there,
+    `SessionDeleted` if it was deleted here, unless it is to `include_deleted`."""
     session = parcel.session
+    for name in () if include_deleted else parcel.known_as:
+        if await tx.buried(owner, name.session):
+            raise SessionDeleted(name.session)
     if await tx.session(owner, session.id) is not None:
         raise AlreadyExists(f"a session {session.id!r} already exists: import it under a new id (--new-id)")
     # The title comes last, as in an append: it is the newest document of the session.
@@ -67,22 +72,21 @@ async def put_parcel(owner: str, parcel: Parcel, now: int, key: bytes, origin: s
         record = await tx.extend(record, parcel.rows)
     record = await tx.rewrite(replace(record, session=session), "import")
     await _put_beside(record, parcel, tx)
-    return await _erase_again(record, parcel, key, origin, tx)
+    return await _erase_again(record, parcel, key, tx)
 
 
-async def _erase_again(record: Record, parcel: Parcel, key: bytes, origin: str, tx: Writer) -> Session:
+async def _erase_again(record: Record, parcel: Parcel, key: bytes, tx: Writer) -> Session:
     """Erase in a session what was erased here before; returns it."""
-    owner, said = record.owner, [row.entry for row in parcel.rows if not is_erased(row.entry)]
-    for name in dict.fromkeys([origin, record.session.id]):
-        await adopt_erased(tx, key, owner, name, said)
-    known = [await load_erased(tx, key, owner, name) for name in (origin, record.session.id)]
-    session = record.session
-    for entry in said:
-        if any(erased.holds(entry) for erased in known):
-            with suppress(EntryNotFound):
-                await erase_entry(tx, key, record, entry.id)
-            found = await tx.session(owner, session.id)
-            record, session = (record, session) if found is None else (found, found.session)
+    owner, session, gone = record.owner, record.session, set[str]()
+    for name, entries in parcel.known_as:
+        await adopt_erased(tx, key, owner, name, entries)
+        erased = await load_erased(tx, key, owner, name)
+        gone |= {row.entry.id for row, each in zip(parcel.rows, entries, strict=True) if erased.holds(each)}
+    for entry in (row.entry for row in parcel.rows if row.entry.id in gone and not is_erased(row.entry)):
+        with suppress(EntryNotFound):
+            await erase_entry(tx, key, record, entry.id)
+        found = await tx.session(owner, session.id)
+        record, session = (record, session) if found is None else (found, found.session)
     return session
 
 

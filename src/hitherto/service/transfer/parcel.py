@@ -41,10 +41,18 @@ class _Size(NamedTuple):
     entries: int
 
 
+class KnownAs(NamedTuple):
+    """A name by which a session, and its entries one by one, may be known here: that of its file, or of its content."""
+
+    session: str
+    entries: tuple[Entry, ...]
+
+
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     """A session ready to be written: checked, with its entries as rows of one log.
 
-    `reached` counts the entries of its conversation, some of which may be the same.
+    `reached` counts the entries of its conversation, some of which may be the same. `known_as` has the
+    entries of the rows under every name that the session has had.
     """
 
     session: Session
@@ -54,6 +62,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     copies: tuple[RawCopy, ...] = ()
     reached: int = 0
+    known_as: tuple[KnownAs, ...] = ()
 
     def conversation(self) -> list[Entry]:
         """All that was said, without the summaries of compactions."""
@@ -92,6 +101,7 @@ def read_parcel(lines: Sequence[bytes], first: int = 1) -> Parcel:
         facts=facts,
         copies=copies,
         reached=size.entries,
+        known_as=(KnownAs(session.id, tuple(row.entry for row in rows)),),
     )
 
 

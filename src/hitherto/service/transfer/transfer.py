@@ -73,26 +73,30 @@ class Transfer(Room):
         trusted: bool = True,
         key: str | None = None,
         first_line: int = 1,
+        include_deleted: bool = False,
     ) -> Session:
         """A session from the lines of its export, or from the lines of a document that holds it.
 
         Trusted is a copy that its owner has made: all of it is restored, under its own id (`AlreadyExists` if it is
         there) or a new one. Of anything else only what was said is taken, under an id that its content gives it; if it
         is there already, that session is returned and nothing is written. `key` is the session key that the caller, not
-        the file, gives it. What is wrong is said with its line, counted from `first_line`. What was
-        erased here stays erased.
+        the file, gives it. What is wrong is said with its line, counted from `first_line`. A session that was
+        deleted here, under the id in the file too, is `SessionDeleted`, unless it is to `include_deleted`; what was erased
+        here stays erased.
         """
         owner = checked_owner(who)
         checked_name(key, "a session key")
         parcel, restores = await asyncio.to_thread(unpack, lines, first_line, trusted, self._now())
-        origin, secret = parcel.session.id, self._store.secret
         fresh = new_id or key is not None
         if fresh:
             parcel = with_new_id(parcel, key, self._new_id)
         if not restores and not fresh and (known := await self._known(who, parcel.session.id)):
             return known
         self._core.home.check_session(parcel.session)
-        return await self._store.write(partial(put_parcel, owner, parcel, self._now(), secret, origin))
+        secret = self._store.secret
+        return await self._store.write(
+            partial(put_parcel, owner, parcel, self._now(), secret, include_deleted)
+        )
 
     async def already_there(
         self, who: Principal, lines: Sequence[bytes], *, trusted: bool = True, first_line: int = 1

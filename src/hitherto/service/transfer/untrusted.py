@@ -35,7 +35,7 @@ from hitherto.model import (
     encode,
 )
 from hitherto.service.records import with_counts
-from hitherto.service.transfer.parcel import Parcel, rows_of
+from hitherto.service.transfer.parcel import KnownAs, Parcel, rows_of
 from hitherto.service.validation import checked_entry, checked_title
 from hitherto.values.token_count import ESTIMATED, tokens_of
 
@@ -69,7 +69,10 @@ def sanitize_untrusted(parcel: Parcel, now: int) -> Parcel:
     if parcel.reached > REPEATED * (len(parcel.rows) + 1):
         raise InvalidInput("the export's spans repeat the same entries too often")
     session = parcel.session
-    return _parcel(session.title, session.created_at, parcel.conversation(), now)
+    said = parcel.conversation()
+    made = _parcel(session.title, session.created_at, said, now)
+    in_file = KnownAs(session.id, tuple(entry for entry in said if entry.parts))
+    return replace(made, known_as=(in_file, *made.known_as))
 
 
 def parcel_of_messages(foreign: Foreign, now: int) -> Parcel:
@@ -100,11 +103,12 @@ def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -
         title_by="source" if named else None,
         meta={"imported": True},
     )
+    own = (KnownAs(session.id, tuple(entries)),)
     if not rows:
-        return Parcel(session=session)
+        return Parcel(session=session, known_as=own)
     whole: Range = (1, len(rows), "plain", None)
     session = with_counts(session, len(rows), rows[-1].totals)
-    return Parcel(session=session, rows=tuple(rows), spans=(whole,), reached=len(rows))
+    return Parcel(session=session, rows=tuple(rows), spans=(whole,), reached=len(rows), known_as=own)
 
 
 def _entry(number: int, entry: Entry) -> Entry:
