@@ -33,7 +33,7 @@ HithertoError
     ├── StoreUnavailable    store_unavailable    the store cannot be opened or reached
     ├── StoreFull           store_full           the disk is full, or a limit of the store is reached
     ├── StoreDamaged        store_damaged        the file is damaged or not a store
-    └── SchemaTooNew        schema_too_new       written by a newer version of Hitherto
+    └── SchemaTooNew        schema_too_new       changed by a newer version of Hitherto
 """
 
 from __future__ import annotations
@@ -318,11 +318,12 @@ class StoreDamaged(StoreError):
 
 
 class SchemaTooNew(StoreError):
-    """The store was written by a newer version of Hitherto; install that."""
+    """A newer version of Hitherto has changed the store so that this one may not write to it any more; install that."""
 
     code = "schema_too_new"
 
     def __init__(self, found: int, known: int) -> None:
         super().__init__(
-            f"the store has schema {found}, but this version supports only up to {known}; install a newer Hitherto"
+            f"the store has schema {found}, which this version must not write to: it supports only up to {known}; install a"
+            " newer Hitherto"
         )

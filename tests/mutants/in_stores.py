@@ -20,6 +20,29 @@ MUTANTS = (
         "tests/stores/test_postgres_search.py::test_a_search_that_takes_too_long_says_so",
     ),
     mutant(
+        "too-old-to-write-sqlite",
+        "stores/sqlite/commit_queue.py",
+        "            self._check(self._db)\n",
+        "",
+        "tests/stores/test_versions.py::"
+        "test_a_program_that_is_too_old_stops_writing_at_once_and_says_what_to_do[sqlite]",
+    ),
+    mutant(
+        "too-old-to-write-postgres",
+        "stores/postgres/transactions.py",
+        "return checked if begin == WRITE else work",
+        "return work",
+        "tests/stores/test_versions.py::"
+        "test_a_program_that_is_too_old_stops_writing_at_once_and_says_what_to_do[postgres]",
+    ),
+    mutant(
+        "old-writers-not-shut-out",
+        "stores/sqlite/sql/0009_oldest_writer.sql",
+        "ALTER TABLE session RENAME COLUMN change_kind TO kind_of_change;\n",
+        "ALTER TABLE session ADD COLUMN kind_of_change TEXT;\n",
+        "tests/stores/test_versions.py::test_what_a_program_of_0_1_writes_and_collects_by_fails[sqlite]",
+    ),
+    mutant(
         "folder-of-a-backup-not-synced",
         "stores/sqlite/replacement.py",
         "sync_folder(target.parent)",

@@ -148,6 +148,7 @@ OLD_ROWS = (
 )
 
 COUNTED_SINCE = 4
+RENAMED_SINCE = 8
 OLD_COUNTS = (
     "UPDATE session SET branch = 'topic' WHERE num = 1",
     "INSERT INTO facet (owner, kind, value, sessions) SELECT owner, kind, value, sessions FROM facet_as_it_should_be",
@@ -162,7 +163,10 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_t
     async with await opened(empty_database) as connection:
         await migrate(connection, migrations()[:version])
         for statement in OLD_ROWS if version < COUNTED_SINCE else OLD_ROWS + OLD_COUNTS:
-            await connection.execute(statement)
+            renamed = (
+                statement if version < RENAMED_SINCE else statement.replace("change_kind", "kind_of_change")
+            )
+            await connection.execute(renamed)
     async with connect(empty_database) as store:
         sessions = Sessions(store)
         assert (await sessions.admin.about())["schema"] == migrations()[-1].version
@@ -208,6 +212,7 @@ async def test_a_migration_that_fails_leaves_nothing_of_itself(empty_database: s
 
 async def test_a_database_of_a_newer_program_is_refused_and_left_alone(url: str, database: Database) -> None:
     await database.execute("insert into schema_migration (version, name) values (9999, 'tomorrow')")
+    await database.execute("update store_meta set value = '9999' where name = 'oldest_writer'")
     with pytest.raises(SchemaTooNew, match="9999"):
         async with connect(url):
             pass
@@ -601,7 +606,7 @@ LEADING = {
 }
 MANY_SESSIONS = """
 insert into session (owner, id, num, revision, created_at, updated_at, status, archived, pinned, message_count,
-    error_count, bytes, order_at, head, total_tokens, total_errors, total_cost, total_bytes, change, change_kind,
+    error_count, bytes, order_at, head, total_tokens, total_errors, total_cost, total_bytes, change, kind_of_change,
     cwd, agent_id, channel, source)
 select 'local', 'id' || n, n, 1, 0, 0, case when n % 50 = 0 then 'running' else 'idle' end, n % 9 = 0, n % 70 = 0, 0,
     0, 0, n, 0, 0, 0, 0, 0, n, 'create', '/' || chr(97 + n % 5), chr(97 + n % 5), chr(97 + n % 5), chr(97 + n % 5)

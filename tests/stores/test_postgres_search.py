@@ -13,6 +13,7 @@ from hitherto.errors import SearchTooBroad
 from hitherto.model import LOCAL, Draft, Principal, Text
 from hitherto.service import Sessions
 from hitherto.stores.postgres import connect, transactions
+from hitherto.stores.postgres.migrate import check_writer
 from hitherto.stores.postgres.transactions import CONNECTIONS
 from tests.support.homes import CARELESS, TEMPLATE
 from tests.support.postgres_server import PostgresServer
@@ -69,7 +70,7 @@ async def test_the_limit_of_a_search_is_that_of_no_later_transaction(url: str) -
         return await limit(tx)
 
     async with transactions.pool(url) as connections:
-        run = transactions.Transactions(connections).run
+        run = transactions.Transactions(connections, check_writer()).run
         before = await run(transactions.READ, limit)
         assert await run(transactions.READ, limited) == f"{transactions.SEARCH_SECONDS:g}s" != before
         assert await run(transactions.READ, limit) == before

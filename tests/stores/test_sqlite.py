@@ -454,6 +454,7 @@ async def test_a_newer_schema_is_refused_with_a_clear_message(file: Path) -> Non
         pass
     db = open_file(file)
     db.execute("INSERT INTO schema_migration VALUES (99, 'future', 0)")
+    db.execute("UPDATE store_meta SET value = CAST('99' AS BLOB) WHERE name = 'oldest_writer'")
     db.close()
     with pytest.raises(SchemaTooNew, match="newer Hitherto"):
         async with hitherto.open(f"sqlite:///{file}"):
@@ -480,6 +481,7 @@ INSERT INTO span (session, name, ord, log, first, last, kind, expands) VALUES
 """
 
 COUNTED_SINCE = 3
+RENAMED_SINCE = 9
 OLD_COUNTS = """
 UPDATE session SET branch = 'topic' WHERE num = 1;
 INSERT INTO facet (owner, kind, value, sessions) VALUES
@@ -495,7 +497,8 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
     file = tmp_path / "old.db"
     db = open_file(file)
     migrate(db, shipped()[:version])
-    db.execute(OLD_FILE if version < COUNTED_SINCE else OLD_FILE + OLD_COUNTS)
+    rows = OLD_FILE if version < RENAMED_SINCE else OLD_FILE.replace("change_kind", "kind_of_change")
+    db.execute(rows if version < COUNTED_SINCE else rows + OLD_COUNTS)
     db.close()
     async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert (await sessions.admin.about())["schema"] == shipped()[-1].version

@@ -74,6 +74,14 @@ async def fill(url: str, sessions_count: int, messages: int) -> None:
                 await sessions.delete(LOCAL, (await sessions.create(LOCAL)).id)
 
 
+NEW_NAMES = {(table, old): new for (table, new), old in sqlite_steps.RENAMED.items()}
+
+
+def called(table: str, columns: Sequence[str], there: Sequence[str]) -> list[str]:
+    """The names under which columns of any version are found in a table."""
+    return [name if name in there else NEW_NAMES[table, name] for name in columns]
+
+
 def _digest(rows: Iterable[Sequence[Any]]) -> tuple[int, str]:
     known = sorted(repr(tuple(row)) for row in rows)
     return len(known), hashlib.sha256("\n".join(known).encode()).hexdigest()
@@ -101,8 +109,11 @@ class Sqlite:
         sqlite_steps.migrate(db, sqlite_steps.shipped()[:version])
         db.execute("ATTACH ? AS new", (str(self._file(like)),))
         for table, columns in self._columns(db).items():
-            names = ", ".join(columns)
-            db.execute(f"DELETE FROM {table}; INSERT INTO {table} ({names}) SELECT {names} FROM new.{table}")
+            there = [row[1] for row in fetch(db, f"PRAGMA new.table_info({table})")]
+            taken = ", ".join(called(table, columns, there))
+            db.execute(
+                f"DELETE FROM {table}; INSERT INTO {table} ({', '.join(columns)}) SELECT {taken} FROM new.{table}"
+            )
         db.close()
 
     def copy(self, place: str, fresh: str) -> None:
@@ -125,8 +136,11 @@ class Sqlite:
     def content(self, place: str, columns: Columns) -> Content:
         db = open_file(self._file(place))
         try:
+            there = self._columns(db)
             return {
-                table: _digest(fetch(db, f"SELECT {', '.join(names)} FROM {table}"))
+                table: _digest(
+                    fetch(db, f"SELECT {', '.join(called(table, names, there[table]))} FROM {table}")
+                )
                 for table, names in columns.items()
             }
         finally:
@@ -159,8 +173,9 @@ class Postgres:
             asyncio.run(self._migrate(place, version))
             with psycopg.connect(self.url(place)) as old, psycopg.connect(self.url(like)) as new:
                 old.execute("SET session_replication_role = replica")
+                there = self._columns(new)
                 for table, columns in self._columns(old).items():
-                    self._copy_table(old, new, table, columns)
+                    self._copy_table(old, new, table, columns, called(table, columns, there[table]))
                 for name, value in new.execute(SEQUENCES).fetchall():
                     old.execute("SELECT setval(%s::regclass, %s)", (name, value))
 
@@ -174,12 +189,11 @@ class Postgres:
         new: psycopg.Connection[Any],
         table: str,
         columns: Sequence[str],
+        taken: Sequence[str],
     ) -> None:
-        names = sql.SQL(", ").join(map(sql.Identifier, columns))
-        named = sql.SQL("{} ({})").format(sql.Identifier(table), names)
         old.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
-        reading = sql.SQL("COPY {} TO STDOUT").format(named)
-        writing = sql.SQL("COPY {} FROM STDIN").format(named)
+        reading = sql.SQL("COPY {} TO STDOUT").format(_named(table, taken))
+        writing = sql.SQL("COPY {} FROM STDIN").format(_named(table, columns))
         with new.cursor().copy(reading) as rows, old.cursor().copy(writing) as target:
             for data in rows:
                 target.write(data)
@@ -196,11 +210,13 @@ class Postgres:
 
     def content(self, place: str, columns: Columns) -> Content:
         with psycopg.connect(self.url(place)) as connection:
+            there = self._columns(connection)
             return {
                 table: _digest(
                     connection.execute(
                         sql.SQL("SELECT {} FROM {}").format(
-                            sql.SQL(", ").join(map(sql.Identifier, names)), sql.Identifier(table)
+                            sql.SQL(", ").join(map(sql.Identifier, called(table, names, there[table]))),
+                            sql.Identifier(table),
                         )
                     )
                 )
@@ -213,6 +229,10 @@ class Postgres:
             if table not in OWN:
                 found.setdefault(table, []).append(column)
         return found
+
+
+def _named(table: str, columns: Sequence[str]) -> sql.Composed:
+    return sql.SQL("{} ({})").format(sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns)))
 
 
 SEQUENCES = "SELECT sequencename::text, last_value FROM pg_sequences WHERE last_value IS NOT NULL"

@@ -89,7 +89,9 @@ MEANINGS: Mapping[str, Meaning] = {
     "store_unavailable": Meaning("the store cannot be reached"),
     "store_full": Meaning("the disk is full"),
     "store_damaged": Meaning("the store is damaged"),
-    "schema_too_new": Meaning("a newer version of Hitherto wrote the store"),
+    "schema_too_new": Meaning(
+        "a newer version of Hitherto has changed the store; this one may not write to it"
+    ),
 }
 
 

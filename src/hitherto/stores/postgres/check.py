@@ -80,7 +80,7 @@ _ORPHANS = """
 SELECT owner, log FROM (SELECT DISTINCT owner, log FROM entry) e
 WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = e.owner AND s.num = e.log)
   AND NOT EXISTS (SELECT FROM span p WHERE p.owner = e.owner AND p.log = e.log)
-  AND NOT EXISTS (SELECT FROM garbage g WHERE g.owner = e.owner AND g.log = e.log)
+  AND NOT EXISTS (SELECT FROM garbage g WHERE g.owner = e.owner AND g.unreached = e.log)
   AND NOT EXISTS (SELECT FROM quarantine q WHERE q.owner = e.owner AND q.log = e.log)
 """
 ORPHANS = f"SELECT count(*) FROM ({_ORPHANS}) o"

@@ -23,6 +23,7 @@ from hitherto.errors import (
     AlreadyExists,
     Conflict,
     HithertoError,
+    SchemaTooNew,
     StoreError,
     StoreFull,
     StoreUnavailable,
@@ -135,6 +136,8 @@ _TAKEN = {
 
 # Connection exceptions, and the server's shutting down.
 _LOST = ("08", "57P")
+# What `check_writer` raises, in migration 8: see there.
+_TOO_OLD = "HT001"
 # What `partitions` adds to the name of an index for each part of its table.
 _PART = re.compile(r"_p\d+$")
 
@@ -156,6 +159,8 @@ def is_lost(error: psycopg.Error) -> bool:
 def as_hitherto_error(error: psycopg.Error) -> HithertoError:
     """The program's own error for one of PostgreSQL's."""
     said = error.diag.message_primary or str(error).strip()
+    if error.sqlstate == _TOO_OLD:
+        return SchemaTooNew(*map(int, (error.diag.message_detail or "0 0").split()))
     match error:
         case errors.UniqueViolation():
             return AlreadyExists(_TAKEN.get(_constraint(error), "it already exists"))

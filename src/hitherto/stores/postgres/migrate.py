@@ -18,6 +18,7 @@ LOCK = "SELECT pg_advisory_xact_lock(8243104059879449955)"
 IS_NEW = "SELECT to_regclass('schema_migration') IS NULL"
 VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
 RECORD = "INSERT INTO schema_migration (version, name) VALUES (%s, %s)"
+OLDEST_WRITER = "SELECT convert_from(value, 'UTF8')::integer FROM store_meta WHERE name = 'oldest_writer'"
 
 ADD_SECRET = "INSERT INTO store_meta (name, value) VALUES ('secret', %b) ON CONFLICT DO NOTHING"
 SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
@@ -54,14 +55,14 @@ async def migrate(connection: Connection, known: Sequence[Migration], parts: int
     """Apply what is missing, each step with its record in one transaction; returns the version of the schema.
 
     Tables of a new database are split into so many `parts`. Of several programs that come at once, one does it and the
-    others wait. Raises `SchemaTooNew`, and `InvalidInput` if the tables are there in another number of parts.
+    others wait. A database with more steps is left as it is. Raises `SchemaTooNew` if one of them forbids this program to write, and `InvalidInput` if the tables are there in another number of parts.
     """
     while True:
         async with connection.transaction():
             await connection.execute(UNHURRIED)
             await connection.execute(LOCK)
             version = await _version(connection)
-            if version > known[-1].version:
+            if await _oldest_writer(connection, version) > known[-1].version:
                 raise SchemaTooNew(version, known[-1].version)
             count = await partitions.in_force(connection, parts, is_new=version == 0)
             missing = [step.split(count) for step in known if step.version > version]
@@ -86,6 +87,17 @@ async def secret(connection: Connection) -> bytes:
     """The store's key, made when the store is new."""
     await connection.execute(ADD_SECRET, (secrets.token_bytes(32),))
     return bytes(await _value(connection, SECRET))
+
+
+def check_writer() -> str:
+    """The statement that fails if this program may not write any more."""
+    return f"SELECT check_writer({migrations()[-1].version})"
+
+
+async def _oldest_writer(connection: Connection, version: int) -> int:
+    """The oldest schema whose programs may write. A store that says nothing of it wants those of its own."""
+    row = await (await connection.execute(OLDEST_WRITER)).fetchone() if version else None
+    return version if row is None else int(row[0])
 
 
 async def _version(connection: Connection) -> int:

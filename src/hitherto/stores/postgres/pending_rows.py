@@ -32,15 +32,15 @@ _INSERTED = tuple(name for name in (*OWN, *FIELDS) if name != "change")
 _LEASE = ("lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at")
 _UPDATED = tuple(name for name in _INSERTED if name not in ("owner", "num", *_LEASE))
 INSERT = f"""{_NUMBERED}
-INSERT INTO session ({", ".join(_INSERTED)}, change_kind, change)
+INSERT INTO session ({", ".join(_INSERTED)}, kind_of_change, change)
 SELECT {", ".join(f"%({name})s" for name in _INSERTED)}, %(kind)s, number FROM numbered
 """
 UPDATE = f"""{_NUMBERED}
-UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, change_kind = %(kind)s, change = number
+UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, kind_of_change = %(kind)s, change = number
 FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
 TOUCH = f"""{_NUMBERED}
-UPDATE session SET change_kind = %(kind)s, change = number FROM numbered WHERE owner = %(owner)s AND num = %(num)s
+UPDATE session SET kind_of_change = %(kind)s, change = number FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
 PUT_TOMBSTONE = f"""{_NUMBERED}
 INSERT INTO tombstone (owner, id, num, at, key, change)

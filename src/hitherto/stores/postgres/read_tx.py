@@ -79,7 +79,7 @@ LOCATE = "SELECT log, seq FROM entry WHERE owner = %s AND log = ANY(%s::bigint[]
 REACHING = "SELECT num FROM span WHERE owner = %s AND log = %s"
 
 CHANGES = """
-(SELECT change, id, change_kind, revision, NULL FROM session
+(SELECT change, id, kind_of_change, revision, NULL FROM session
  WHERE owner = %(owner)s AND change > %(after)s ORDER BY change LIMIT %(limit)s)
 UNION ALL
 (SELECT change, id, 'delete', NULL, key FROM tombstone

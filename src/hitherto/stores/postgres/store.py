@@ -15,7 +15,7 @@ from hitherto.model import Json
 from hitherto.ports import Health, Mode, Now, Reader, Store, Writer
 from hitherto.stores.postgres import check as checks
 from hitherto.stores.postgres.connection import as_hitherto_error
-from hitherto.stores.postgres.migrate import is_new, migrate, migrations, secret
+from hitherto.stores.postgres.migrate import check_writer, is_new, migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
 from hitherto.stores.postgres.read_tx import PostgresReader
 from hitherto.stores.postgres.transactions import (
@@ -92,7 +92,7 @@ async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> Asyn
     await connections.open()
     bell = ChangeNotifier(address.conninfo, connections)
     try:
-        yield PostgresStore(key, Transactions(connections), bell, now)
+        yield PostgresStore(key, Transactions(connections, check_writer()), bell, now)
     finally:
         await bell.close()
         await connections.close()

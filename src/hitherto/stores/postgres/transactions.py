@@ -186,10 +186,14 @@ async def in_line(lines: Turns, about: str | None) -> AsyncIterator[None]:
 
 
 class Transactions:
-    """Runs work in transactions, on connections of a pool."""
+    """Runs work in transactions, on connections of a pool.
 
-    def __init__(self, connections: Pool) -> None:
+    Those that write begin with the statement `check`, which fails if this program may not write any more.
+    """
+
+    def __init__(self, connections: Pool, check: str) -> None:
         self._pool = connections
+        self._check = check
 
     async def run(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
         """The result of `work` in a transaction of its own, tried again while others are faster."""
@@ -211,7 +215,16 @@ class Transactions:
 
     async def _once(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
         async with self._borrowed() as connection:
-            return await _transaction(connection, begin, work)
+            return await _transaction(connection, begin, self._checked(begin, work))
+
+    def _checked(
+        self, begin: str, work: Callable[[Statements], Awaitable[T]]
+    ) -> Callable[[Statements], Awaitable[T]]:
+        async def checked(tx: Statements) -> T:
+            await tx.queue(self._check)  # it travels with what follows
+            return await work(tx)
+
+        return checked if begin == WRITE else work
 
     @contextlib.asynccontextmanager
     async def _borrowed(self) -> AsyncIterator[Connection]:

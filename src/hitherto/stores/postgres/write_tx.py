@@ -66,11 +66,11 @@ DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE owner = %s AND num = %s"
 
 # Waits for a collector that is about to take the same log out of the queue, and puts it in again.
 QUEUE_GARBAGE = """
-INSERT INTO garbage AS g (owner, log)
+INSERT INTO garbage AS g (owner, unreached)
 SELECT %(owner)s, log FROM (
     SELECT %(num)s::bigint AS log UNION SELECT log FROM span WHERE owner = %(owner)s AND num = %(num)s
 ) logs ORDER BY log
-ON CONFLICT (owner, log) DO UPDATE SET log = g.log
+ON CONFLICT (owner, unreached) DO UPDATE SET unreached = g.unreached
 """
 BURY = (
     "DELETE FROM session WHERE owner = %(owner)s AND num = %(num)s",
@@ -93,7 +93,7 @@ SELECT EXISTS (SELECT FROM known_problems) OR EXISTS (
             AND EXISTS (SELECT FROM entry e WHERE e.owner = p.owner AND e.log = p.log AND e.seq = p.last_seq))))
 """
 RELEASE = "DELETE FROM quarantine WHERE owner = %s AND log = %s"
-NEXT_GARBAGE = "SELECT owner, log FROM garbage LIMIT 1 FOR UPDATE SKIP LOCKED"
+NEXT_GARBAGE = "SELECT owner, unreached FROM garbage LIMIT 1 FOR UPDATE SKIP LOCKED"
 # In one statement, hence of one moment: an entry that is there, and that no span reaches, will never be reached
 # again, because whoever makes a span over it holds the session that reaches it now.
 REACHED = """
@@ -123,7 +123,7 @@ DELETE FROM removed_sums r WHERE r.owner = %(owner)s AND r.log = %(log)s
     AND NOT EXISTS (SELECT FROM session s WHERE s.owner = r.owner AND s.num = r.log)
     AND NOT EXISTS (SELECT FROM span p WHERE p.owner = r.owner AND p.log = r.log)
 """
-DROP_GARBAGE = "DELETE FROM garbage WHERE owner = %(owner)s AND log = %(log)s"
+DROP_GARBAGE = "DELETE FROM garbage WHERE owner = %(owner)s AND unreached = %(log)s"
 
 
 class PostgresWriter(PostgresReader):

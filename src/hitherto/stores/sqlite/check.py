@@ -11,7 +11,8 @@ import apsw
 
 from hitherto.errors import StoreDamaged
 from hitherto.ports import Health
-from hitherto.stores.sqlite.connection import fetch, transaction
+from hitherto.stores.sqlite.connection import fetch
+from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.rows import CHECKED, crc_of, is_whole
 from hitherto.stores.sqlite.search_index import SearchIndex
 
@@ -36,7 +37,7 @@ ORPHANS = """
 SELECT count(DISTINCT pos >> 24) FROM entry
 WHERE pos >> 24 NOT IN (SELECT num FROM session)
     AND pos >> 24 NOT IN (SELECT log FROM span)
-    AND pos >> 24 NOT IN (SELECT log FROM garbage)
+    AND pos >> 24 NOT IN (SELECT unreached FROM garbage)
     AND pos >> 24 NOT IN (SELECT log FROM quarantine)
 """
 SET_ORPHANS_ASIDE = """
@@ -44,7 +45,7 @@ INSERT OR IGNORE INTO quarantine (log, at, why)
 SELECT DISTINCT pos >> 24, :at, 'no session has it, and nothing says that one was deleted' FROM entry
 WHERE pos >> 24 NOT IN (SELECT num FROM session)
     AND pos >> 24 NOT IN (SELECT log FROM span)
-    AND pos >> 24 NOT IN (SELECT log FROM garbage)
+    AND pos >> 24 NOT IN (SELECT unreached FROM garbage)
 """
 EXPLAINED = "FROM quarantine WHERE log IN (SELECT num FROM session) OR log IN (SELECT log FROM span)"
 COUNT_EXPLAINED = f"SELECT count(*) {EXPLAINED}"
@@ -142,7 +143,7 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool, at: int) -> 
     sound = readable and not any(count for rule, count in counts.items() if rule.mend is None)
     for rule, count in counts.items():
         if count and repair and rule.mend is not None and (sound or (readable and not rule.trusts)):
-            with transaction(db):
+            with writing(db):
                 db.execute(rule.mend, {"at": at} if ":at" in rule.mend else ())
             repaired.append(f"{rule.name}: {count} {rule.done}")
         elif count:
@@ -171,9 +172,11 @@ def _remember(db: apsw.Connection, problems: list[str]) -> None:
     """While a problem is known, nothing is collected."""
     with contextlib.suppress(apsw.Error):  # then there is worse than that, and it is reported
         if problems:
-            db.execute(KEEP_PROBLEMS, ("\n".join(problems),))
+            with writing(db):
+                db.execute(KEEP_PROBLEMS, ("\n".join(problems),))
         elif fetch(db, HAS_PROBLEMS):
-            db.execute(NO_PROBLEMS)
+            with writing(db):
+                db.execute(NO_PROBLEMS)
 
 
 def _broken(db: apsw.Connection) -> Iterator[str]:

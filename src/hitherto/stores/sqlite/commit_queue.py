@@ -97,10 +97,19 @@ class _Done(NamedTuple):
 
 
 class WriterThread:
-    """Runs jobs in transactions, in the order in which they came, and answers each when it is durable."""
+    """Runs jobs in transactions, in the order in which they came, and answers each when it is durable.
 
-    def __init__(self, open_connection: Callable[[Callable[[], bool]], apsw.Connection]) -> None:
+    `check` raises if this program may not write any more. It is asked in every transaction before which somebody else has
+    written.
+    """
+
+    def __init__(
+        self,
+        open_connection: Callable[[Callable[[], bool]], apsw.Connection],
+        check: Callable[[apsw.Connection], None],
+    ) -> None:
         self._open = open_connection
+        self._check = check
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._local = threading.local()
         self._turn = threading.Lock()
@@ -268,9 +277,10 @@ class WriterThread:
         return _Done(job, result)
 
     def _numbers_now(self) -> Numbers:
-        """The numbers as this connection left them, unless another one has written meanwhile."""
+        """The numbers as this connection left them, unless another one has written meanwhile: perhaps a newer program."""
         version = fetch(self._db, "PRAGMA data_version")[0][0]
         if self._numbers is None or version != self._data_version:
+            self._check(self._db)
             self._numbers, self._data_version = Numbers(self._db), version
         return self._numbers
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -20,6 +22,12 @@ CREATE TABLE IF NOT EXISTS schema_migration (
 )"""
 NEWEST = "SELECT coalesce(max(version), 0) FROM schema_migration"
 RECORD = "INSERT INTO schema_migration (version, name, applied_at) VALUES (?, ?, ?)"
+OLDEST_WRITER = """
+SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM store_meta WHERE name = 'oldest_writer'
+"""
+
+RENAMED = {("session", "kind_of_change"): "change_kind", ("garbage", "unreached"): "log"}
+"""What columns were called in earlier schemas."""
 
 
 class Migration(NamedTuple):
@@ -30,26 +38,46 @@ class Migration(NamedTuple):
     sql: str
 
 
-def shipped() -> list[Migration]:
+@cache
+def shipped() -> tuple[Migration, ...]:
     """The steps this program knows, in order."""
     folder = files("hitherto.stores.sqlite") / "sql"
     named = sorted(
         (file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name
     )
-    return [
+    return tuple(
         Migration(int(file.name.partition("_")[0]), file.name, file.read_text(encoding="utf-8"))
         for file in named
-    ]
+    )
 
 
 def migrate(db: apsw.Connection, steps: Sequence[Migration]) -> None:
-    """Apply the steps that the file lacks; another process may be doing the same."""
+    """Apply the steps that the file lacks; another process may be doing the same.
+
+    A file with more steps is left as it is. Raises `SchemaTooNew` if one of them forbids this program to write.
+    """
     known = steps[-1].version
     if version(db) < known:
         for step in steps:
             _apply(db, step)
-    if (found := version(db)) > known:
-        raise SchemaTooNew(found, known)
+    check_writer(db, known)
+
+
+def check_writer(db: apsw.Connection, known: int | None = None) -> None:
+    """Raise `SchemaTooNew` if programs that know no later schema than this, or than `shipped`, may not write any more."""
+    known = shipped()[-1].version if known is None else known
+    oldest = fetch(db, OLDEST_WRITER)
+    # A store that says nothing of it was written by programs that asked for the same schema.
+    if (oldest[0][0] if oldest else version(db)) > known:
+        raise SchemaTooNew(version(db), known)
+
+
+@contextmanager
+def writing(db: apsw.Connection) -> Iterator[None]:
+    """A transaction of a program that may still write. Raises `SchemaTooNew`."""
+    with transaction(db):
+        check_writer(db)
+        yield
 
 
 def _apply(db: apsw.Connection, step: Migration) -> None:

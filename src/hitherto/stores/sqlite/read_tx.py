@@ -155,7 +155,7 @@ SELECT e.pos & 16777215, e.id FROM json_each(:numbers) AS j CROSS JOIN entry AS 
 WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner ORDER BY j.key
 """
 CHANGES = """
-SELECT change, id, change_kind, revision, NULL FROM session WHERE owner = :owner AND change > :after
+SELECT change, id, kind_of_change, revision, NULL FROM session WHERE owner = :owner AND change > :after
 UNION ALL
 SELECT change, id, 'delete', NULL, key FROM tombstone WHERE owner = :owner AND change > :after
 ORDER BY change LIMIT :limit

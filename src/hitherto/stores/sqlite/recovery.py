@@ -13,7 +13,7 @@ import apsw
 from hitherto.errors import AlreadyExists, SchemaTooNew, StoreDamaged, StoreNotFound
 from hitherto.ports import Health, Now
 from hitherto.stores.sqlite.connection import fetch, open_file, sync_folder, transaction, translate_errors
-from hitherto.stores.sqlite.migrate import migrate, shipped, version
+from hitherto.stores.sqlite.migrate import RENAMED, migrate, shipped, version
 from hitherto.stores.sqlite.read_only import open_read_only
 from hitherto.stores.sqlite.rows import READ, is_whole, record_of
 from hitherto.stores.sqlite.store import SqliteStore
@@ -119,11 +119,15 @@ def _copy_tables(old: apsw.Connection, new: apsw.Connection, missing: list[str])
         if table in DERIVED:
             continue
         known = {row[0] for row in fetch(old, COLUMNS, (table,))}
-        columns = [row[0] for row in fetch(new, COLUMNS, (table,)) if row[0] in known]
+        names = [row[0] for row in fetch(new, COLUMNS, (table,))]
+        called = {name: name if name in known else RENAMED.get((table, name)) for name in names}
+        columns = {name: old_name for name, old_name in called.items() if old_name in known}
         if not columns:
             continue  # it came with a later version
-        named = ", ".join(columns)
-        put = f"INSERT OR REPLACE INTO {table} ({named}) VALUES ({', '.join('?' * len(columns))})"
+        named = ", ".join(map(str, columns.values()))
+        put = (
+            f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        )
         rows = _by_key(old, table, named, missing) if without_rowid else _by_rowid(old, table, named, missing)
         with transaction(new):
             for row in rows:

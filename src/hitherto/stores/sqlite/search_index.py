@@ -29,6 +29,7 @@ from hitherto.model import ROLES, Entry, encode, search_text
 from hitherto.stores.sqlite import days
 from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
 from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
+from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.read_only import open_read_only
 from hitherto.values import words
 from hitherto.values.words import Term
@@ -477,7 +478,7 @@ class SearchIndex:
                 removed = self._drop(index, main, 0)
             if not removed:
                 return
-            with transaction(main):
+            with writing(main):
                 main.executemany(DONE_UNINDEXING, [(number,) for number in removed])
 
     def _merge(self, pages: int) -> bool:

@@ -16,7 +16,6 @@ import apsw
 from hitherto.errors import (
     AlreadyExists,
     InvalidInput,
-    SchemaTooNew,
     StoreError,
     StoreNotFound,
     StoreUnavailable,
@@ -33,7 +32,7 @@ from hitherto.stores.sqlite.connection import (
     open_file,
     translate_errors,
 )
-from hitherto.stores.sqlite.migrate import migrate, shipped, version
+from hitherto.stores.sqlite.migrate import check_writer, migrate, shipped, version
 from hitherto.stores.sqlite.read_only import NoWriter, Stillness, can_be_written, open_read_only
 from hitherto.stores.sqlite.read_tx import SqliteReader
 from hitherto.stores.sqlite.replacement import copy_whole
@@ -96,7 +95,9 @@ class SqliteStore:
         with translate_errors(path):
             self._still = Stillness(path) if read_only else None
             self._writer = (
-                cast("WriterThread", NoWriter(path)) if read_only else WriterThread(self._open_migrated)
+                cast("WriterThread", NoWriter(path))
+                if read_only
+                else WriterThread(self._open_migrated, check_writer)
             )
             self.secret: bytes = self._check_readable()
         self._threads = ThreadPoolExecutor(SEARCH_THREADS, "hitherto-search")
@@ -215,8 +216,10 @@ class SqliteStore:
     def _check_readable(self) -> bytes:
         """The store's key. A file that cannot be written must have the newest schema already."""
         db = self._reader()
-        if self._read_only and (found := version(db)) != shipped()[-1].version:
-            raise _unfit(self._path, found)
+        if self._read_only:
+            check_writer(db)
+            if version(db) < shipped()[-1].version:
+                raise _out_of_date(self._path)
         return bytes(fetch(db, SECRET)[0][0])
 
     def _open_migrated(self, may_wait: Callable[[], bool]) -> apsw.Connection:
@@ -272,9 +275,7 @@ class SqliteStore:
                 db.close()
 
 
-def _unfit(path: Path, found: int) -> StoreError:
-    if found > (known := shipped()[-1].version):
-        return SchemaTooNew(found, known)
+def _out_of_date(path: Path) -> StoreError:
     return StoreUnavailable(
         f"{path.name} was written by an earlier version and cannot be updated, because it is read-only for this process:"
         " copy it with its -wal file to a folder of your own"

@@ -27,17 +27,17 @@ MANY_HOT = 32
 
 NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
 INSERT = f"""
-INSERT INTO session (owner, order_at, hot, change, change_kind, title_number, title_words, {", ".join(STORED)})
+INSERT INTO session (owner, order_at, hot, change, kind_of_change, title_number, title_words, {", ".join(STORED)})
 VALUES (?, ?, 0, {", ".join("?" * (4 + len(STORED)))})
 """
 REWRITE = f"""
-UPDATE session SET order_at = ?, hot = 0, change = ?, change_kind = ?, {", ".join(f"{name} = ?" for name in STORED)}
+UPDATE session SET order_at = ?, hot = 0, change = ?, kind_of_change = ?, {", ".join(f"{name} = ?" for name in STORED)}
 WHERE num = ?
 """
 # Names only what an append moves: SQLite touches the indexes of every column that is named.
 ADVANCE = """
 UPDATE session SET
-    change = ?, change_kind = 'append', revision = ?, updated_at = ?, active_at = ?, message_count = ?,
+    change = ?, kind_of_change = 'append', revision = ?, updated_at = ?, active_at = ?, message_count = ?,
     token_count = ?, error_count = ?, cost = ?, bytes = ?,
     head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?, crc = ?
 WHERE num = ?
@@ -47,7 +47,7 @@ HEAT = "UPDATE session SET hot = 1 WHERE num = ? AND hot = 0 AND order_at <> act
 HOT = "SELECT num FROM session INDEXED BY session_hot WHERE owner = ? AND hot = 1"
 COOL_TAGS = "UPDATE tag SET order_at = (SELECT active_at FROM session WHERE num = ?1) WHERE session = ?1"
 COOL = "UPDATE session SET order_at = active_at, hot = 0 WHERE num = ?"
-MARK_CHANGE = "UPDATE session SET change = ?, change_kind = ? WHERE num = ?"
+MARK_CHANGE = "UPDATE session SET change = ?, kind_of_change = ? WHERE num = ?"
 OLD_TITLE = "SELECT title_number, title_words FROM session WHERE num = ?"
 NEW_TITLE = "UPDATE session SET title_number = ?, title_words = ? WHERE num = ?"
 PUT_LEASE = """
@@ -86,7 +86,9 @@ INSERT INTO checkpoint (session, ord, id, at, reason, message_count, token_count
 SELECT :session, coalesce(max(ord), 0) + 1, :id, :at, :reason, :messages, :tokens FROM checkpoint WHERE session = :session
 """
 
-TO_GARBAGE = "INSERT OR IGNORE INTO garbage (log) SELECT log FROM span WHERE session = ?1 UNION SELECT ?1"
+TO_GARBAGE = (
+    "INSERT OR IGNORE INTO garbage (unreached) SELECT log FROM span WHERE session = ?1 UNION SELECT ?1"
+)
 BURY = """
 DELETE FROM span WHERE session = :num;
 DELETE FROM checkpoint WHERE session = :num;
@@ -99,7 +101,7 @@ INSERT OR REPLACE INTO tombstone (owner, id, session, at, change, key) VALUES (:
 PUT_ERASURE = "INSERT OR IGNORE INTO erased (owner, session, mark, at) VALUES (?, ?, ?, ?)"
 UNBURY = "DELETE FROM tombstone WHERE owner = ? AND id = ?"
 
-NEXT_GARBAGE = "SELECT log FROM garbage LIMIT 1"
+NEXT_GARBAGE = "SELECT unreached FROM garbage LIMIT 1"
 # By the table itself, past the index `span_log`: what an index lacks must not be taken for unreached.
 UNSOUND = """
 SELECT EXISTS (SELECT 1 FROM known_problems) OR EXISTS (
@@ -111,7 +113,7 @@ SELECT EXISTS (SELECT 1 FROM known_problems) OR EXISTS (
         AND EXISTS (SELECT 1 FROM entry WHERE pos = (p.log << 24 | p.last))))
 """
 RELEASE = "DELETE FROM quarantine WHERE log = ?"
-NO_GARBAGE = "DELETE FROM garbage WHERE log = ?"
+NO_GARBAGE = "DELETE FROM garbage WHERE unreached = ?"
 REACHED = "SELECT first, max(coalesce(last, 16777215)) FROM span WHERE +log = ? GROUP BY first ORDER BY first"
 UNREACHED = "SELECT pos, number FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos LIMIT ?"
 DROP_ENTRY = "DELETE FROM entry WHERE pos = ?"
