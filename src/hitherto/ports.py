@@ -190,6 +190,17 @@ class QuarantinedLog(NamedTuple):
     stretches: tuple[Stretch, ...]
 
 
+class Losses(NamedTuple):
+    """What was deleted and erased in a store, for another that may still have it, such as a backup of it.
+
+    `deleted` has an owner and the id of a session each, `erased` also a mark. Some marks are made with the store's `secret`.
+    """
+
+    secret: bytes
+    deleted: tuple[tuple[str, str], ...]
+    erased: tuple[tuple[str, str, str], ...]
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """What `doctor` found: `problems` remain; `repaired` was derived data and is whole again, or is in quarantine."""
 
@@ -527,6 +538,6 @@ class Connect(Protocol):
 
 
 __all__ = [
-    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
+    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Losses", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
     "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from hitherto.engine import Engine
 from hitherto.errors import StoreError
 from hitherto.ids import now_ms, uuid7
-from hitherto.ports import Mode
+from hitherto.ports import Losses, Mode
 from hitherto.service import Sessions
+from hitherto.service.admin.losses import Lost, lose_again
 from hitherto.service.ephemeral import EphemeralHome
 from hitherto.settings import read_settings
 from hitherto.stores import connector
@@ -58,15 +60,22 @@ async def open(
 
 
 class Restored(NamedTuple):
-    """A store that a backup took the place of; `replaced` is where the old one is now, None if there was none."""
+    """A store that a backup took the place of; `replaced` is where the old one is now, None if there was none.
+
+    `lost` is what the old one had deleted and erased, None if it cannot be read.
+    """
 
     store: str
     backup: str
     replaced: str | None
+    lost: Lost | None
 
 
-def restore_backup(url: str, backup: str) -> Restored:
-    """Put a copy of a backup in place of the SQLite store at `url`; see `stores.sqlite.replacement`."""
+def restore_backup(url: str, backup: str, *, include_deleted: bool = False) -> Restored:
+    """Put a copy of a backup in place of the SQLite store at `url`; see `stores.sqlite.replacement`.
+
+    What the old store had deleted or erased is deleted and erased in the copy before; see `service.admin.losses`.
+    """
     if not url.startswith("sqlite:"):
         raise StoreError(
             f"a backup can only take the place of an SQLite file, not of {url!r}: use the tools of the database"
@@ -77,8 +86,20 @@ def restore_backup(url: str, backup: str) -> Restored:
     from hitherto.stores.sqlite.store import file_of
 
     path, source = file_of(url), Path(backup).expanduser().absolute()
-    replaced = restore(path, source)
-    return Restored(str(path), str(source), None if replaced is None else str(replaced))
+
+    def lose(part: Path, losses: Losses) -> Lost:
+        return asyncio.run(_lose(part, losses, include_deleted))
+
+    done = restore(path, source, lose)
+    return Restored(str(path), str(source), None if done.aside is None else str(done.aside), done.lost)
+
+
+async def _lose(path: Path, losses: Losses, include_deleted: bool) -> Lost:
+    if not losses.deleted and not losses.erased:
+        return Lost()
+    url = f"sqlite:///{path}"
+    async with connector(url)(url, None, "change") as store:
+        return await lose_again(store, losses, now_ms(), include_deleted=include_deleted)
 
 
 def recover(url: str, new: str) -> Recovered:

@@ -54,6 +54,7 @@ def test_a_backup_takes_the_place_of_a_store_whose_program_was_killed(shell: She
         "store": str(shell.store),
         "backup": str(shell.folder / "backup.db"),
         "replaced": str(replaced),
+        "lost": {"deleted": 0, "erased": 0, "unread": []},
     }
     assert len(titles(shell, "--store", str(replaced))) == 21
 
@@ -116,3 +117,49 @@ def test_only_a_whole_backup_is_put_in_place(shell: Shell) -> None:
 
     assert titles(shell) == ["kept"]
     assert not list(shell.folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("include", [False, True], ids=["", "--include-deleted"])
+def test_what_was_erased_or_deleted_after_the_backup_stays_away(shell: Shell, *, include: bool) -> None:
+    kept, gone = make(shell, "kept", "gone")
+    for session_id in (kept, gone):
+        shell.ok("append", session_id, f"planted-in-{session_id}")
+        shell.ok("append", session_id, f"erased-in-{session_id}")
+    fork = shell.ok("fork", kept, "--json").json["id"]
+    backup = shell.folder / "backup.db"
+    shell.ok("backup", str(backup))
+    (later,) = make(shell, "later")
+    files = {each: shell.ok("export", each).out for each in (kept, gone, later)}
+    for session_id in (kept, gone):
+        entry = shell.ok("show", session_id, "--json").json["entries"][1]["id"]
+        shell.ok("erase", session_id, entry, "--yes")
+    shell.ok("delete", "--yes", gone, later)
+
+    done = shell.ok("restore-backup", str(backup), *["--include-deleted"] * include)
+
+    assert f"Deleted {0 if include else 1} session" in done.out
+    assert str(aside(shell)) in done.err
+    assert str(backup) in done.err
+    here = [kept, fork, *[gone] * include]
+    assert {each["id"] for each in shell.ok("list", "--json").json["sessions"]} == set(here)
+    for session_id in here:
+        shown = shell.ok("show", session_id, "--json").out
+        assert ("planted-in-" in shown, "erased-in-" in shown) == (True, False)
+    assert shell.ok("search", "erased").lines == []
+    assert shell.ok("doctor").code == 0
+    stored = b"".join(
+        path.read_bytes() for path in shell.folder.glob("sessions.db*") if "replaced" not in path.name
+    )
+    assert b"erased-in-" not in stored
+    assert (f"planted-in-{gone}".encode() in stored) is include
+    assert str(aside(shell)) in shell.ok("delete", "--yes", fork).err
+    for session_id in (later, *[gone] * (not include)):
+        assert shell.invoke("import", "-", stdin=files[session_id]).code == 4
+    assert not list(shell.folder.glob("*.part*"))
+
+
+def test_an_unreadable_store_that_is_replaced_cannot_tell_what_was_erased(shell: Shell) -> None:
+    make(shell, "kept")
+    shell.ok("backup", str(shell.folder / "backup.db"))
+    shell.store.write_bytes(b"no store at all")
+    assert "is not known" in shell.ok("restore-backup", str(shell.folder / "backup.db")).err

@@ -22,6 +22,22 @@ MUTANTS = (
         "test_a_process_without_a_free_descriptor_takes_nobody_living_for_dead[memory]",
     ),
     mutant(
+        "deleted-session-imported-unasked",
+        "service/transfer/import_.py",
+        "if await tx.buried(owner, name.session):",
+        "if False:",
+        "tests/service/history/test_erasure.py::"
+        "test_what_was_erased_or_deleted_does_not_come_back_from_an_export[memory-same connection-True-False]",
+    ),
+    mutant(
+        "untrusted-import-brings-back-erased",
+        "service/transfer/untrusted.py",
+        "return replace(made, known_as=(in_file, *made.known_as))",
+        "return made",
+        "tests/service/history/test_erasure.py::"
+        "test_what_was_erased_or_deleted_does_not_come_back_from_an_export[memory-same connection-False-False]",
+    ),
+    mutant(
         "fork-cut-off-by-one",
         "values/spans.py",
         "return (*level[:at], span._replace(last=place.seq))",

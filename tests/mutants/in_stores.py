@@ -227,6 +227,13 @@ MUTANTS = (
         "tests/stores/test_work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
     ),
     mutant(
+        "restored-backup-keeps-what-was-lost",
+        "stores/sqlite/replacement.py",
+        "lost = None if losses is None else lose(part, losses)",
+        "lost = None",
+        "tests/cli/test_restore_backup.py::test_what_was_erased_or_deleted_after_the_backup_stays_away[]",
+    ),
+    mutant(
         "index-row-left-after-erase-sqlite",
         "stores/sqlite/write_tx.py",
         "        self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])\n",

@@ -31,7 +31,7 @@ async def run(sessions: Sessions, out: Output, *, session_names: tuple[str, ...]
             else:
                 out.line(f"Deleted {session.id}: {formats.counted(messages, 'message')}")
     await clear_notes(sessions)
-    out.note(f"Not reached: {'; '.join(unreached(doomed))}")
+    out.note(f"Not reached: {'; '.join(await unreached(sessions, doomed))}")
 
 
 def _question(doomed: list[Session]) -> str:

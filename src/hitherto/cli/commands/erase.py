@@ -30,7 +30,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, entry: str, yes:
     await confirm(f"Erase {entry} ({said[:SHOWN]!r}) permanently?", yes=yes)
     await sessions.erase(LOCAL, session_id, entry)
     await clear_notes(sessions)
-    left = unreached([await sessions.get(LOCAL, session_id)])
+    left = await unreached(sessions, [await sessions.get(LOCAL, session_id)])
     if out.json:
         out.document({"session": session_id, "erased": entry, "not_reached": left})
     else:

@@ -23,6 +23,8 @@ FORM = re.compile(r"~[0-9]+\Z")
 """What is put behind an id if the record of this id has changed: see `transfer.synced`."""
 NUMBERED = re.compile(r"line-[0-9]+")
 """The beginning of the id of a record that is only numbered."""
+KEYLESS = "id:"
+"""The beginning of a mark that is not made with a store's secret."""
 AT_ONCE = 500
 
 
@@ -82,7 +84,7 @@ def source_id(entry_id: str) -> str:
 
 def _mark(key: bytes, entry: Entry) -> str:
     """What the entry is known by within its session."""
-    return f"record:{_digest(key, entry, '')}" if NUMBERED.match(entry.id) else f"id:{entry.id}"
+    return f"record:{_digest(key, entry, '')}" if NUMBERED.match(entry.id) else f"{KEYLESS}{entry.id}"
 
 
 def _copy_mark(key: bytes, entry: Entry) -> str:

@@ -6,23 +6,27 @@ the context, without the entry, and the next compaction summarises them again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import count
 
 from msgspec.structs import replace
 
+from hitherto.errors import EntryNotFound
 from hitherto.model import Entry, decode_entry, encode, plain_text
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.deletion import copies_of
-from hitherto.service.history.erased import note_erased, source_id
+from hitherto.service.history.erased import load_erased, note_erased, source_id
 from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.notes import forget_question
 from hitherto.service.records import blank_entry, change_session, is_erased, recount_session
 from hitherto.values import spans as algebra
 from hitherto.values import words
-from hitherto.values.spans import EntryPlace
+from hitherto.values.spans import EntryPlace, Stretch
 from hitherto.values.words import Term
 
+AT_ONCE = 100
 COPIES = 1_000
 """How many sessions with the same title are looked at."""
 
@@ -45,6 +49,31 @@ async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> 
         await _bury_copies(tx, key, record, old)
     for title in sorted(lost):
         await _forget_copies(tx, owner, title)
+
+
+async def erase_known(tx: Writer, key: bytes, record: Record) -> int:
+    """Erase in a session whatever is known to have been erased in it, should that be there again; returns how many."""
+    erased = await load_erased(tx, key, record.owner, record.session.id)
+    view: list[Stretch] = []
+    for stretch in await load_everything(tx, record) if erased else ():
+        view += algebra.without(stretch, view)
+    known: list[str] = []
+    for start in range(0, algebra.size(view), AT_ONCE):
+        for payload in await tx.payloads(record.owner, algebra.slice_of(view, start, start + AT_ONCE)):
+            entry = decode_entry(payload)
+            if not is_erased(entry) and erased.holds(entry):
+                known.append(entry.id)
+    await erase_entries(tx, key, record, known)
+    return len(known)
+
+
+async def erase_entries(tx: Writer, key: bytes, record: Record, entry_ids: Iterable[str]) -> Record:
+    """Erase these entries of a session, as far as they are there; returns it as it is then."""
+    for entry_id in entry_ids:
+        with suppress(EntryNotFound):
+            await erase_entry(tx, key, record, entry_id)
+        record = await tx.session(record.owner, record.session.id) or record
+    return record
 
 
 async def _bury_copies(tx: Writer, key: bytes, record: Record, old: Entry) -> None:

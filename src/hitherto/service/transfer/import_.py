@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.errors import AlreadyExists, EntryNotFound, SessionDeleted
+from hitherto.errors import AlreadyExists, SessionDeleted
 from hitherto.exports.lines import spans_of
 from hitherto.exports.read import Foreign, unfolded
 from hitherto.model import Session
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.history.erased import adopt_erased, load_erased
-from hitherto.service.history.erasure import erase_entry
+from hitherto.service.history.erasure import erase_entries
 from hitherto.service.records import is_erased
 from hitherto.service.transfer.parcel import Parcel, read_parcel
 from hitherto.service.transfer.untrusted import check_import_size, parcel_of_messages, sanitize_untrusted
@@ -77,17 +76,13 @@ async def put_parcel(
 
 async def _erase_again(record: Record, parcel: Parcel, key: bytes, tx: Writer) -> Session:
     """Erase in a session what was erased here before; returns it."""
-    owner, session, gone = record.owner, record.session, set[str]()
+    owner, gone = record.owner, set[str]()
     for name, entries in parcel.known_as:
         await adopt_erased(tx, key, owner, name, entries)
         erased = await load_erased(tx, key, owner, name)
         gone |= {row.entry.id for row, each in zip(parcel.rows, entries, strict=True) if erased.holds(each)}
-    for entry in (row.entry for row in parcel.rows if row.entry.id in gone and not is_erased(row.entry)):
-        with suppress(EntryNotFound):
-            await erase_entry(tx, key, record, entry.id)
-        found = await tx.session(owner, session.id)
-        record, session = (record, session) if found is None else (found, found.session)
-    return session
+    again = [row.entry.id for row in parcel.rows if row.entry.id in gone and not is_erased(row.entry)]
+    return (await erase_entries(tx, key, record, again)).session
 
 
 async def _put_beside(record: Record, parcel: Parcel, tx: Writer) -> None:

@@ -37,9 +37,14 @@ def open_read_only(path: Path) -> apsw.Connection:
         try:
             return _opened(str(path))
         except (apsw.CantOpenError, apsw.ReadOnlyError):  # a log needs a file that cannot be made
-            if path.with_name(path.name + "-wal").exists():
-                return _opened(str(path), vfs=WITHOUT_LOCKS)
-            return _opened(f"{path.as_uri()}?immutable=1", apsw.SQLITE_OPEN_URI)
+            return open_without_locks(path)
+
+
+def open_without_locks(path: Path) -> apsw.Connection:
+    """The same, for a caller who knows that nobody writes to the file or its log, or looks whether somebody did."""
+    if path.with_name(path.name + "-wal").exists():
+        return _opened(str(path), vfs=WITHOUT_LOCKS)
+    return _opened(f"{path.as_uri()}?immutable=1", apsw.SQLITE_OPEN_URI)
 
 
 def _opened(name: str, flags: int = 0, *, vfs: str | None = None) -> apsw.Connection:

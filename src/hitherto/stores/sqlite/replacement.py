@@ -8,27 +8,37 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import secrets
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 import apsw
 
 from hitherto.errors import Conflict, InvalidInput, StoreDamaged, StoreNotFound
+from hitherto.ports import Losses
 from hitherto.stores.sqlite.connection import fetch, make_private, sync_folder, translate_errors
 from hitherto.stores.sqlite.migrate import version
-from hitherto.stores.sqlite.read_only import open_read_only
+from hitherto.stores.sqlite.read_only import open_read_only, open_without_locks
+
+T = TypeVar("T")
 
 SUFFIXES = ("", "-wal", "-shm", "-search", "-search-wal", "-search-shm")
 FORGET_GENERATION = "PRAGMA journal_mode = MEMORY; DELETE FROM store_meta WHERE name = 'generation'"
+SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
+DELETED = "SELECT o.name, t.id FROM tombstone AS t JOIN owner AS o ON o.num = t.owner ORDER BY t.at"
+HAS_ERASED = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'erased'"
+ERASED = "SELECT o.name, e.session, e.mark FROM erased AS e JOIN owner AS o ON o.num = e.owner"
 
 # Where SQLite locks a file, in every version of it: whoever has a store open holds a shared lock on the last of these.
 PENDING, LOCKED = 0x40000000, 512
 SET_LOCK = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
 FLOCK = "hhqqi4x"
+REPLACED = ".replaced-"
 
 
 def copy_whole(source: apsw.Connection, target: Path) -> None:
@@ -38,8 +48,15 @@ def copy_whole(source: apsw.Connection, target: Path) -> None:
         sync_folder(target.parent)
 
 
-def restore_backup(path: Path, backup: Path) -> Path | None:
-    """Put a copy of the backup in place of the store; returns where the old store is now, None if there was none.
+class Replaced(NamedTuple, Generic[T]):
+    """Where the old store is now, None if there was none, and what came of its losses, None if they are not known."""
+
+    aside: Path | None
+    lost: T | None
+
+
+def restore_backup(path: Path, backup: Path, lose: Callable[[Path, Losses], T]) -> Replaced[T]:
+    """Put a copy of the backup in place of the store, after `lose` has taken out of it what the old store lost.
 
     Raises `Conflict` while somebody has the store open, and `StoreNotFound` or `StoreDamaged` if the backup is not a whole
     store; nothing has changed then.
@@ -50,10 +67,13 @@ def restore_backup(path: Path, backup: Path) -> Path | None:
         source = _checked(backup)
         try:
             with translate_errors(path), _copied(source, path) as part, _alone(path):
+                losses = _losses(path)
+                lost = None if losses is None else lose(part, losses)
+                _settle(part)
                 aside = _set_aside(path)
                 part.replace(path)
                 sync_folder(path.parent)
-                return aside
+                return Replaced(aside, lost)
         finally:
             source.close()
 
@@ -65,12 +85,26 @@ def _copied(source: apsw.Connection, target: Path) -> Iterator[Path]:
     make_private(part)
     try:
         source.execute("VACUUM INTO ?", (str(part),))
-        _forget_generation(part)
-        with part.open("rb") as copy:
-            os.fsync(copy.fileno())
+        _settle(part)
         yield part
     finally:
-        part.unlink(missing_ok=True)
+        for suffix in SUFFIXES:
+            part.with_name(part.name + suffix).unlink(missing_ok=True)
+
+
+def _losses(path: Path) -> Losses | None:
+    """What was deleted and erased in the store, which nobody has open; None if it is not there or cannot be read."""
+    if not path.exists():
+        return None
+    try:
+        db = open_without_locks(path)
+        try:
+            erased = fetch(db, ERASED) if fetch(db, HAS_ERASED)[0][0] else ()
+            return Losses(bytes(fetch(db, SECRET)[0][0]), tuple(fetch(db, DELETED)), tuple(erased))
+        finally:
+            db.close()
+    except (apsw.Error, IndexError):
+        return None
 
 
 def _checked(backup: Path) -> apsw.Connection:
@@ -111,9 +145,16 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def set_aside(path: Path) -> list[Path]:
+    """The stores beside this one that backups have taken the place of."""
+    beside = tuple(filter(None, SUFFIXES))
+    found = path.parent.glob(f"{glob.escape(path.name + REPLACED)}*")
+    return sorted(each for each in found if not each.name.endswith(beside))
+
+
 def _set_aside(path: Path) -> Path | None:
     """Rename the store and what belongs to it, the file itself first: without it the rest is nobody's."""
-    stem = f"{path.name}.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+    stem = f"{path.name}{REPLACED}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
     moved = [
         suffix
         for suffix in SUFFIXES
@@ -131,9 +172,12 @@ def _renamed(old: Path, new: Path) -> bool:
     return True
 
 
-def _forget_generation(part: Path) -> None:
+def _settle(part: Path) -> None:
+    """Make a copy durable, in one file, and another store than the one that it was copied from."""
     db = apsw.Connection(str(part))
     try:
         fetch(db, FORGET_GENERATION)
     finally:
         db.close()
+    with part.open("rb") as copy:
+        os.fsync(copy.fileno())
