@@ -17,7 +17,7 @@ MUTANTS = (
         "stores/postgres/transactions.py",
         "        await self.queue(LIMIT, ",
         "        _ = (LIMIT, ",
-        "tests/stores/test_postgres_search.py::test_a_search_that_takes_too_long_says_so",
+        "tests/stores/test_postgres_search.py::test_the_limit_of_a_search_is_that_of_no_later_transaction",
     ),
     mutant(
         "too-old-to-write-sqlite",

@@ -17,7 +17,7 @@ from hitherto.stores.postgres.migrate import check_writer
 from hitherto.stores.postgres.transactions import CONNECTIONS
 from tests.support.homes import CARELESS, TEMPLATE
 from tests.support.postgres_server import PostgresServer
-from tests.support.waits import NEVER, arrives
+from tests.support.waits import NEVER, arrives, until
 
 DATABASE = "postgres_search"
 HELLO = [Draft(role="user", parts=(Text(text="hello"),))]
@@ -35,6 +35,15 @@ async def slow(url: str) -> AsyncIterator[None]:
     async with await psycopg.AsyncConnection.connect(url) as holder:
         await holder.execute("lock table entry in access exclusive mode")
         yield
+
+
+async def waiting(url: str) -> bool:
+    """Whether a search has begun."""
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        cursor = await connection.execute(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        )
+        return await cursor.fetchone() is not None
 
 
 async def test_a_search_that_takes_too_long_says_so(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +97,9 @@ async def test_searches_leave_connections_to_others(
             await sessions.append(who, (await sessions.create(who)).id, HELLO)
         async with slow(url):
             searches = [asyncio.create_task(sessions.search(who, "hello")) for who in people]
+            await until(
+                lambda: waiting(url), "the first search to wait"
+            )  # the others have asked for a connection
             assert (await arrives(sessions.find(LOCAL), "the list of somebody else")).sessions == ()
             assert not any(search.done() for search in searches)
         found = await arrives(asyncio.gather(*searches), "the end of all searches")
