@@ -124,10 +124,18 @@ MUTANTS = (
     ),
     mutant(
         "slow-code-highlighted-all-the-same",
-        "gateway/server/effort.py",
+        "presentation/effort.py",
         "        if self.part is not None:\n            raise _TooSlow\n",
         "        return\n",
         "tests/gateway/page/test_bounded_work.py::test_texts_that_take_long_to_compare_are_shown_as_old_and_new",
+    ),
+    mutant(
+        "export-of-unbounded-effort",
+        "gateway/server/state.py",
+        "            files=partial(self.workers.make, caller.who.owner),\n",
+        "",
+        "tests/gateway/page/test_bounded_work.py::"
+        "test_an_export_that_takes_long_has_the_rest_as_plain_text[html]",
     ),
     mutant(
         "page-made-for-nobody",

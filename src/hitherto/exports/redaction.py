@@ -46,6 +46,18 @@ class Redactor:
             for kind, count in sorted(counts.items())
         )
 
+    def part(self) -> Redactor:
+        """One for the next entries; then `join` it. It can go to another process and come back."""
+        other = Redactor(self._keep - len(self.entries))
+        other._ids = self._ids
+        return other
+
+    def join(self, other: Redactor) -> None:
+        """Remember what it has replaced too."""
+        self.entries.update(other.entries)
+        self._ids = other._ids
+        self._seen.update(other._seen)
+
     def entry(self, entry: Entry) -> Entry:
         """The entry; one without secrets is the same object."""
         cleaned = self._cleaned(

@@ -1,7 +1,7 @@
 """Untrusted Markdown as safe HTML. Pure.
 
 The renderer passes no HTML through, pictures become links, and what it makes is filtered once more by a list of what is
-allowed. Without these libraries, and for very long texts, the text stands as it is.
+allowed. Without these libraries, for very long texts, and where it takes too long, the text stands as it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from functools import cache
 from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from hitherto.presentation.effort import bounded
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -33,7 +35,15 @@ Highlight = Callable[[str, str, str], str]
 def rendered(text: str, highlight: Highlight | None = None) -> str:
     """The text as HTML without scripts, styles, pictures or anything that is loaded from elsewhere."""
     if len(text) > LONGEST or not _is_able():
-        return f"<pre>{escape(text)}</pre>"
+        return _as_it_is(text)
+    return bounded(lambda: _rendered(text, highlight), lambda: _as_it_is(text))
+
+
+def _as_it_is(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>"
+
+
+def _rendered(text: str, highlight: Highlight | None) -> str:
     import nh3
 
     html = _parser(highlight).render(text)

@@ -7,14 +7,18 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
 import hitherto
+from hitherto.gateway.server.worker import MEMORY_BYTES
 from hitherto.gateway.server.workers import COMMAND, Workers, WorkFailed, WorkTooSlow
 from hitherto.model import Draft, Part, Principal, Text, ToolCall
+from hitherto.presentation.effort import bounded
+from hitherto.remote.sessions import open as open_remote
 from tests.gateway.servers import Server, serving
 from tests.support.waits import LIMIT, NEVER, arrives, until
 
@@ -25,6 +29,8 @@ FENCE = Text(text="```c\n" + "\n" * 49_000 + "```")
 OLD, NEW = ("".join(f"{n * n * by % 1009 % 120}\n" for n in range(30_000)) for by in (7_919, 104_729))
 EDIT = ToolCall(id="1", name="Edit", input={"old_string": OLD, "new_string": NEW})
 """Comparing these takes many seconds: each line is rare enough to be looked at, and has hundreds of equals."""
+TABLE = Text(text="|a" * 2_500 + "\n" + "|-" * 2_500 + "|\n" + "|\n" * 1_250)
+"""Takes a second of CPU as Markdown: each of its rows is short, and is filled up with thousands of cells."""
 PATIENT = {"page_seconds": NEVER}
 """On a busy machine too, only CPU time counts."""
 UNLIMITED = {"page_effort": NEVER, "page_seconds": NEVER}
@@ -102,6 +108,35 @@ async def test_ordinary_code_is_highlighted_beside_code_that_is_not(store: str) 
         assert reply.body.count(b'<span class="kn">import</span>') == 2
 
 
+@pytest.mark.parametrize("format", ["html", "markdown"])
+async def test_an_export_that_takes_long_has_the_rest_as_plain_text(store: str, format: str) -> None:
+    session = await said(store, Text(text="*first*"), *[TABLE] * 30)
+    with serving(store, limits=PATIENT) as server:
+        data = server.call("session.export", {"session_id": session, "format": format})["data"]
+        assert "the last word" in data
+        if format == "html":
+            assert "<em>first</em>" in data
+            assert data.count("<pre>|a") >= 20
+
+
+@pytest.mark.parametrize("way", ["review", "socket"])
+async def test_other_ways_to_an_export_have_it_made_by_a_worker_too(
+    store: str, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    session = await said(store, TABLE)
+    with serving(store, limits=PATIENT) as server:
+        assert workers_of(server) == []
+        if way == "review":
+            reply = server.request("GET", f"/export?session={session}&format=html", cookie(server))
+            assert reply.status == 200
+        else:
+            monkeypatch.setenv("HITHERTO_TOKEN", server.tokens["ann"].secret)
+            async with open_remote(f"http://{server.host}") as remote:
+                pieces = [piece async for piece in remote.transfer.export_file(ANN, session, "html")]
+            assert b"the last word" in b"".join(pieces)
+        assert len(workers_of(server)) == 1
+
+
 async def test_the_work_ends_when_its_reader_leaves(store: str) -> None:
     session = await said(store, FENCE)
     with serving(store, limits=UNLIMITED) as server:
@@ -143,6 +178,14 @@ async def test_a_worker_that_does_not_answer_is_killed_and_says_so() -> None:
         with pytest.raises(WorkTooSlow):
             await arrives(run(time.sleep, LIMIT), "the end of its time")
     assert (len(workers), here()) == (0, [])
+
+
+async def test_what_takes_too_much_memory_is_given_up_too() -> None:
+    workers = Workers(NEVER, NEVER)
+    async with workers.turn("ann") as run:
+        result = run(bounded, partial(bytes, 2 * MEMORY_BYTES), partial(bytes, 3))
+        assert await arrives(result, "something smaller") == bytes(3)
+    await workers.close()
 
 
 async def test_an_error_of_the_work_is_told_and_its_worker_goes_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.exports import FORMATS
 from hitherto.model import Draft, Fact, Image, Principal, Session, Text, ToolCall, ToolResult
 from hitherto.service import Sessions
-from hitherto.service.transfer.export import PAGE
+from hitherto.service.transfer.export import PAGE, PAGE_BYTES
 from tests.service.history.test_entries import EVERY_PART
 from tests.service.transfer.test_export import rich_session
 from tests.support.conversations import everything, exported, filed, said, say, started, talk
@@ -340,6 +341,49 @@ async def test_the_file_of_a_session_that_is_deleted_meanwhile_is_not_finished(
     with pytest.raises(SessionNotFound):
         async for _ in writing:
             pass
+
+
+def _copied(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_file_whose_pages_are_made_elsewhere_is_the_same(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock, format: str
+) -> None:
+    session = await rich_session(sessions, ann, clock)
+    await sessions.append(ann, session.id, [say(f"{SECRET} {number}") for number in range(PAGE + 1)])
+
+    async def elsewhere(*work: Any) -> Any:
+        function, *given = _copied(work)
+        return _copied(function(*given))
+
+    transfer = reader.transfer.making_files(elsewhere)
+    made = [piece async for piece in transfer.export_file(ann, session.id, format)]
+    assert b"".join(made) == await filed(reader, ann, session.id, format)
+    assert await transfer.review(ann, session.id, format) == await reader.transfer.review(
+        ann, session.id, format
+    )
+
+
+async def test_the_pages_of_a_file_are_bounded_in_bytes(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann)
+    large = [say("x" * (PAGE_BYTES // 3)) for _ in range(7)]
+    await sessions.append(ann, session.id, [*large, say("y" * (2 * PAGE_BYTES)), say("z")])
+    pages: list[list[bytes]] = []
+
+    async def noting(function: Any, writer: Any, page: Any, redactor: Any) -> Any:
+        pages.append(page.payloads)
+        return function(writer, page, redactor)
+
+    made = [
+        piece async for piece in reader.transfer.making_files(noting).export_file(ann, session.id, "markdown")
+    ]
+    assert b"z" in b"".join(made)
+    assert sum(map(len, pages)) == 9
+    assert all(len(page) == 1 or sum(map(len, page)) <= PAGE_BYTES for page in pages)
 
 
 async def test_a_format_that_is_none_is_refused(sessions: Sessions, ann: Principal) -> None:

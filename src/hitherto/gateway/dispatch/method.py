@@ -28,6 +28,8 @@ from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure
 from hitherto.rpc.order import Place
 from hitherto.service import Guard, Sessions
+from hitherto.service.transfer.export import Beside as Files
+from hitherto.service.transfer.export import in_export_thread
 from hitherto.updates import Update
 from hitherto.values.keys import DmScopes
 
@@ -70,7 +72,7 @@ class Context:
 
     `subscriptions` and `open_connection` are None where nothing can be sent later, as over plain HTTP. `emit` gets the
     updates of a turn at once, for clients of this process. `models` are the models that may be chosen; None allows any.
-    `beside` starts a task that continues after its request is answered.
+    `beside` starts a task that continues after its request is answered. `files` makes the pages of exported files.
     """
 
     sessions: Sessions
@@ -83,6 +85,7 @@ class Context:
     open_connection: OpenConnection | None = None
     emit: Callable[[str, Update], None] = ignore_updates
     beside: Beside = asyncio.create_task
+    files: Files = in_export_thread
 
     def offered(self, model: str) -> str:
         """The model, if this server offers it: the operator pays for it. Raises `InvalidInput`."""

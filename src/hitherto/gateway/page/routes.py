@@ -212,9 +212,10 @@ def _handler_of(view: View) -> Handler:
 async def _message(request: PageRequest) -> PageResponse:
     """One message, as stored or as Markdown; always as plain text."""
     query = request.query
-    body = await session.message(
-        request.caller, query.get("session", ""), query.get("id", ""), query.get("as", "json")
-    )
+    async with request.state.workers.turn(request.caller.who.owner) as run:
+        body = await session.message(
+            request.caller, query.get("session", ""), query.get("id", ""), query.get("as", "json"), run
+        )
     return PageResponse(body, kind=PLAIN, headers=AS_TEXT)
 
 

@@ -178,6 +178,7 @@ class ServerState:
             open_connection=open_connection,
             dm_scopes=self._dm_scopes,
             beside=partial(self.background.start, caller),
+            files=partial(self.workers.make, caller.who.owner),
         )
 
     async def call(

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from hitherto.gateway.server import effort
+from hitherto.presentation import effort
 
 HEAD = struct.Struct("!?I")
 """Before each message: whether it is a result (else what went wrong), and how long it is."""
@@ -41,6 +41,11 @@ def main() -> None:
     while head := given.read(HEAD.size):
         _, size = HEAD.unpack(head)
         _answer(given.read(size), taken)
+
+
+def pickled(work: Callable[..., Any], *given: Any) -> bytes:
+    """Work whose result is no bytes."""
+    return pickle.dumps(work(*given))
 
 
 def _answer(message: bytes, taken: BinaryIO) -> None:

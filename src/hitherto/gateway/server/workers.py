@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from hitherto.gateway.server.worker import HEAD
+from hitherto.errors import TooLarge
+from hitherto.gateway.server.worker import HEAD, pickled
+from hitherto.service.transfer.export import Beside
 from hitherto.tasks import Turns, wait_all
 
 COUNT = 2
@@ -20,6 +22,15 @@ COMMAND = (sys.executable, "-P", "-m", "hitherto.gateway.server.worker")
 log = logging.getLogger(__name__)
 Run = Callable[..., Awaitable[bytes]]
 """The result of a function of some module, given what can be pickled."""
+
+
+def beside(run: Run) -> Beside:
+    """The same for results of every kind that can be pickled."""
+
+    async def result(work: Callable[..., Any], *given: Any) -> Any:
+        return pickle.loads(await run(pickled, work, *given))  # noqa: S301 - our own worker wrote it
+
+    return result
 
 
 class WorkFailed(Exception):
@@ -47,6 +58,14 @@ class Workers:
         """How many are working."""
         return self._busy
 
+    async def make(self, owner: str, work: Callable[..., Any], *given: Any) -> Any:
+        """Make a page of an owner's file; between two of them others may be made. Raises `TooLarge`."""
+        try:
+            async with self.turn(owner) as run:
+                return await beside(run)(work, *given)
+        except WorkTooSlow:
+            raise TooLarge("this takes too long to make here: use `hitherto export`") from None
+
     @asynccontextmanager
     async def turn(self, owner: str) -> AsyncIterator[Run]:
         """Wait until nothing else runs for this owner, and for a free worker only then.
@@ -66,7 +85,7 @@ class Workers:
         try:
             return await self._attempt(self._effort, work, given)
         except (TimeoutError, EOFError, BrokenPipeError, ConnectionError):
-            log.warning("a page took too long, and is shown plainly")
+            log.warning("something took too long to render, and is shown plainly")
         try:
             return await self._attempt(0.0, work, given)
         except (TimeoutError, EOFError, BrokenPipeError, ConnectionError) as error:

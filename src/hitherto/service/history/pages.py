@@ -79,20 +79,20 @@ async def _range(
     if mode == "around":
         return await _fitting_around(tx, record.owner, stretches, start, stop, place, wanted.max_bytes)
     backwards = mode in ("before", "last")
-    return await _fitting(tx, record.owner, stretches, start, stop, wanted.max_bytes, backwards=backwards)
+    return await fitting(tx, record.owner, stretches, start, stop, wanted.max_bytes, backwards=backwards)
 
 
 async def _fitting_around(
     tx: Reader, owner: str, stretches: Sequence[Stretch], start: int, stop: int, place: int, most: int
 ) -> tuple[int, int]:
     """As much of `start` to `stop` as has at most so many bytes, half of them on each side of a place."""
-    _, stop = await _fitting(tx, owner, stretches, place, stop, most // 2, backwards=False)
+    _, stop = await fitting(tx, owner, stretches, place, stop, most // 2, backwards=False)
     if start < place:
-        start, _ = await _fitting(tx, owner, stretches, start, place, most // 2, backwards=True)
+        start, _ = await fitting(tx, owner, stretches, start, place, most // 2, backwards=True)
     return start, stop
 
 
-async def _fitting(
+async def fitting(
     tx: Reader, owner: str, stretches: Sequence[Stretch], start: int, stop: int, most: int, *, backwards: bool
 ) -> tuple[int, int]:
     """As much of `start` to `stop` as has at most so many bytes, or one entry: from its end if `backwards`."""

@@ -1,18 +1,18 @@
 """Exports: as lossless lines, or as a file in any of the formats.
 
 One read transaction decides what is exported; the entries, which never change, are then read in pages. So memory is
-bounded by a page, writers do not wait, and messages added meanwhile are not included.
+bounded by a page, writers do not wait, and messages added meanwhile are not included. Pages are made beside the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from hitherto.exports.lines import FORMAT, VERSION, Head, Line, Replaced, entry_
 from hitherto.model import Entry, Fact, Principal, Session, Value, decode_entry, encode
 from hitherto.ports import CURRENT, RawCopy, Reader, Record, Store, Totals
 from hitherto.service.core import Core
+from hitherto.service.history.pages import fitting
 from hitherto.service.records import load_lists, measure, require_session
 from hitherto.values import spans as algebra
 from hitherto.values.spans import Stretch
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from hitherto.exports.redaction import Redactor
 
 PAGE = 200
+PAGE_BYTES = 4 * 1024 * 1024
 T = TypeVar("T")
+Beside = Callable[..., Awaitable[Any]]
+"""The result of a function and what it is given, made beside the event loop, perhaps by another process."""
 
 
 class _Outline(NamedTuple):
@@ -45,6 +49,13 @@ class _Outline(NamedTuple):
     conversation: list[Stretch]
 
 
+class _Page(NamedTuple):
+    """Some entries, and which of them are summaries."""
+
+    payloads: list[bytes]
+    marks: list[bool]
+
+
 class ExportReview(Value, frozen=True):
     """What a redacted file replaces, the first messages in which it does, as they are in it, and its size in bytes."""
 
@@ -56,22 +67,26 @@ class ExportReview(Value, frozen=True):
 async def export_lines(core: Core, who: Principal, session_id: str) -> AsyncIterator[bytes]:
     """The lossless lines of one session, each without its newline."""
     outline = await core.store.read(lambda tx: _load_outline(tx, who, session_id))
-    async for line in _lines(core.store, outline, None):
+    async for line in _lines(core.store, outline, None, in_export_thread):
         yield line
 
 
 async def export_file(
-    core: Core, who: Principal, session_id: str, format: str, redactor: Redactor | None
+    core: Core, who: Principal, session_id: str, format: str, redactor: Redactor | None, beside: Beside
 ) -> AsyncIterator[bytes]:
     """One session as a file of this format, piece by piece; without secrets if there is one who replaces them."""
     outline, totals = await core.store.read(lambda tx: _load_measured_outline(tx, who, session_id))
     writer = format_named(format).writer(_about(outline, totals, redactor, core.now()))
     yield _utf8(writer.begin())
     if writer.shows:
-        async for text in _conversation_text(core.store, outline, writer, redactor):
-            yield _utf8(text)
+        async for page in _pages(core.store, outline.record, outline.conversation):
+            part = redactor.part() if redactor else None
+            text, writer, part = await beside(_written, writer, page, part)
+            if redactor and part:
+                redactor.join(part)
+            yield text
     if writer.keeps:
-        async for line in _lines(core.store, outline, redactor):
+        async for line in _lines(core.store, outline, redactor, beside):
             yield writer.line(line)
     yield _utf8(writer.end(redactor.replaced if redactor else ()))
 
@@ -94,30 +109,23 @@ def _about(outline: _Outline, totals: Totals, redactor: Redactor | None, now: in
     )
 
 
-async def _conversation_text(
-    store: Store, outline: _Outline, writer: Writer, redactor: Redactor | None
-) -> AsyncIterator[str]:
-    """The conversation, written a page at a time beside the event loop."""
-    for part in _pages(outline.conversation):
-        payloads = await store.read(partial(_payloads, outline.record, part))
-        marks = [stretch.mark for stretch in part for _ in range(stretch.size)]
-        yield await _in_export_thread(_written, writer, payloads, marks, redactor)
-
-
-async def _lines(store: Store, outline: _Outline, redactor: Redactor | None) -> AsyncIterator[bytes]:
+async def _lines(
+    store: Store, outline: _Outline, redactor: Redactor | None, beside: Beside
+) -> AsyncIterator[bytes]:
     for line in _first_lines(outline, redactor):
         yield encode(line)
-    for part in _pages(outline.order):
-        payloads = await store.read(partial(_payloads, outline.record, part))
+    async for page in _pages(store, outline.record, outline.order):
+        payloads = page.payloads
         if redactor is not None:
-            payloads = await _in_export_thread(_redacted, payloads, redactor)
+            payloads, part = await beside(_redacted, payloads, redactor.part())
+            redactor.join(part)
         for payload in payloads:
             yield entry_line(payload)
     if redactor is not None:
         yield encode(Line(redacted=redactor.replaced))
 
 
-async def _in_export_thread(work: Callable[..., T], *given: object) -> T:
+async def in_export_thread(work: Callable[..., T], *given: object) -> T:
     """The result of the work. All exports of a process share one thread, so that they do not slow down the rest."""
     return await asyncio.get_running_loop().run_in_executor(_export_thread(), work, *given)
 
@@ -176,33 +184,41 @@ def _first_lines(outline: _Outline, redactor: Redactor | None) -> Iterator[Head 
         yield Line(raw=copy.name, data=base64.b64encode(copy.data).decode())
 
 
-async def _payloads(record: Record, part: Sequence[Stretch], tx: Reader) -> list[bytes]:
+async def _pages(store: Store, record: Record, stretches: Sequence[Stretch]) -> AsyncIterator[_Page]:
+    start, total = 0, algebra.size(stretches)
+    while start < total:
+        page = await store.read(partial(_page, record, stretches, start))
+        yield page
+        start += len(page.payloads)
+
+
+async def _page(record: Record, stretches: Sequence[Stretch], start: int, tx: Reader) -> _Page:
+    """The entries from there on: not many, and of not many bytes unless it is one."""
     if await tx.by_num(record.owner, record.num) is None:
         raise SessionNotFound(record.session.id)  # deleted while it was exported
-    return await tx.payloads(record.owner, part)
+    stop = min(start + PAGE, algebra.size(stretches))
+    _, stop = await fitting(tx, record.owner, stretches, start, stop, PAGE_BYTES, backwards=False)
+    part = algebra.slice_of(stretches, start, stop)
+    marks = [stretch.mark for stretch in part for _ in range(stretch.size)]
+    return _Page(await tx.payloads(record.owner, part), marks)
 
 
-def _pages(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
-    for start in range(0, algebra.size(stretches), PAGE):
-        yield algebra.slice_of(stretches, start, start + PAGE)
-
-
-def _written(
-    writer: Writer, payloads: Sequence[bytes], marks: Sequence[bool], redactor: Redactor | None
-) -> str:
-    entries = map(decode_entry, payloads)
+def _written(writer: Writer, page: _Page, redactor: Redactor | None) -> tuple[bytes, Writer, Redactor | None]:
+    """The entries in the writer's format; and the writer and the redactor, which may have come from elsewhere."""
+    entries = map(decode_entry, page.payloads)
     shown = map(redactor.entry, entries) if redactor else entries
-    return "".join(writer.entry(entry, mark=mark) for entry, mark in zip(shown, marks, strict=True))
+    text = "".join(writer.entry(entry, mark=mark) for entry, mark in zip(shown, page.marks, strict=True))
+    return _utf8(text), writer, redactor
 
 
-def _redacted(payloads: Sequence[bytes], redactor: Redactor) -> list[bytes]:
+def _redacted(payloads: Sequence[bytes], redactor: Redactor) -> tuple[list[bytes], Redactor]:
     """The entries without secrets; those that have none keep their bytes."""
     out = []
     for payload in payloads:
         entry = decode_entry(payload)
         kept = redactor.entry(entry)
         out.append(payload if kept is entry else encode(kept))
-    return out
+    return out, redactor
 
 
 def _utf8(text: str) -> bytes:

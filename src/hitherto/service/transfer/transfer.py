@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from itertools import accumulate
+from typing import Self
 
 from hitherto.errors import SessionNotFound, TooLarge
 from hitherto.exports.lines import at_line, head_of
@@ -18,7 +19,14 @@ from hitherto.service.compaction.imported import Summarised
 from hitherto.service.core import Core, Room
 from hitherto.service.history.append import EncodedEntry, encode_entry
 from hitherto.service.records import change_session, require_session
-from hitherto.service.transfer.export import ExportReview, export_file, export_lines, new_redactor
+from hitherto.service.transfer.export import (
+    Beside,
+    ExportReview,
+    export_file,
+    export_lines,
+    in_export_thread,
+    new_redactor,
+)
 from hitherto.service.transfer.import_ import put_parcel, unpack, with_new_id
 from hitherto.service.transfer.synced import Imported, SyncImport, SyncInput, SyncResult
 from hitherto.service.validation import (
@@ -38,6 +46,13 @@ class Transfer(Room):
     def __init__(self, core: Core, catalog: Catalog) -> None:
         super().__init__(core)
         self._catalog = catalog
+        self._beside: Beside = in_export_thread
+
+    def making_files(self, beside: Beside) -> Self:
+        """The same, which has the pages of its files made there."""
+        other = type(self)(self._core, self._catalog)
+        other._beside = beside
+        return other
 
     async def export(self, who: Principal, session_id: str) -> AsyncIterator[bytes]:
         """The lossless lines of one session, each without its newline."""
@@ -52,7 +67,7 @@ class Transfer(Room):
         Secrets are replaced and listed in the file, unless it is to be `raw`.
         """
         redactor = None if raw else new_redactor()
-        async for piece in export_file(self._core, who, session_id, format, redactor):
+        async for piece in export_file(self._core, who, session_id, format, redactor, self._beside):
             yield piece
 
     async def review(
@@ -60,7 +75,7 @@ class Transfer(Room):
     ) -> ExportReview:
         """What would be replaced in such a file. Nothing is kept of it."""
         redactor, size = new_redactor(limit), 0
-        async for piece in export_file(self._core, who, session_id, format, redactor):
+        async for piece in export_file(self._core, who, session_id, format, redactor, self._beside):
             size += len(piece)
         return ExportReview(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
 

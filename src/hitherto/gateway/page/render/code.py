@@ -16,8 +16,8 @@ from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from hitherto.exports.sanitized_html import rendered
-from hitherto.gateway.server.effort import bounded
 from hitherto.model import Image, Part
+from hitherto.presentation.effort import bounded
 from hitherto.presentation.labels import IMAGE_TYPES, part_label
 
 LONGEST = 50_000
@@ -27,7 +27,7 @@ _formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 def markdown(text: str) -> str:
     """Markdown as HTML, with highlighted code; as it is if that takes too long."""
-    return bounded(lambda: rendered(text, highlight), lambda: f"<pre>{escape(text)}</pre>")
+    return rendered(text, highlight)
 
 
 def highlight(code: str, language: str, _: str = "") -> str:

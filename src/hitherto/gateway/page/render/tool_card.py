@@ -12,9 +12,9 @@ from hitherto.gateway.page.render.ansi import coloured
 from hitherto.gateway.page.render.code import Picture, highlight, highlight_file, pictures
 from hitherto.gateway.page.render.json_tree import Node, tree
 from hitherto.gateway.page.render.rows import Row
-from hitherto.gateway.server.effort import bounded
 from hitherto.model import Part, Resource, Text, ToolCall, ToolResult
 from hitherto.presentation.diffs import Diff, is_edit, of_call, of_result
+from hitherto.presentation.effort import bounded
 
 SUMMARY_CHARS = 200
 SHOWN_CHARS = 20_000

@@ -18,7 +18,7 @@ from hitherto.gateway.methods.transfer import EXPORT_BYTES
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.list_query import SOURCES
 from hitherto.gateway.page.render.transcript import SPEAKERS
-from hitherto.gateway.server.workers import Run
+from hitherto.gateway.server.workers import Run, beside
 from hitherto.model import Entry, Session, decode_json, encode
 from hitherto.presentation import formats
 from hitherto.service.transfer.export import ExportReview
@@ -61,7 +61,8 @@ async def export(caller: Caller, query: Mapping[str, str], run: Run, _: bool) ->
     home = caller.sessions.at(query.get("session", ""))
     session = await home.get(caller.who, query.get("session", ""))
     chosen = query["format"] if query.get("format") in FORMATS else "html"
-    seen = await home.transfer.review(caller.who, session.id, chosen)
+    transfer = home.transfer.making_files(beside(run))
+    seen = await transfer.review(caller.who, session.id, chosen)
     return await run(_render, session, chosen, seen, caller.may("raw"))
 
 

@@ -49,9 +49,13 @@ async def session_page(caller: Caller, request: WindowRequest, run: Run, *, answ
     return await run(_render, session, window, children, request, live, newest, may)
 
 
-async def message(caller: Caller, session_id: str, entry_id: str, form: str) -> bytes:
+async def message(caller: Caller, session_id: str, entry_id: str, form: str, run: Run) -> bytes:
     """A message as stored, or as Markdown."""
     entry = await caller.sessions.at(session_id).entry(caller.who, session_id, entry_id)
+    return await run(_shown, entry, form)
+
+
+def _shown(entry: Entry, form: str) -> bytes:
     if form == "markdown":
         return _markdown(entry).encode("utf-8", "replace")
     kept = decode_json(encode(entry))

@@ -1,4 +1,4 @@
-"""How much a worker does for one result: what takes too long is given up for something quicker.
+"""How much is done for one result: what takes too long, or too much memory, is given up for something quicker.
 
 The limit counts CPU time, so that a busy machine changes no result. It works by a signal, which also interrupts a
 regular expression, and only in the main thread of a process that called `begin`; elsewhere nothing is limited.
@@ -53,7 +53,7 @@ def begin(seconds: float) -> None:
 
 
 def bounded(work: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """The result of the work, or of `otherwise`, which is quick, if the work takes too long."""
+    """The result of the work, or of `otherwise`, which is quick and small, if the work is not."""
     if _clock.whole is None:
         return work()
     outer, now = _clock.part, time.process_time()
@@ -66,7 +66,7 @@ def bounded(work: Callable[[], T], otherwise: Callable[[], T]) -> T:
             result = work()
         finally:
             _clock.part = None
-    except _TooSlow:
+    except (_TooSlow, MemoryError):
         result = otherwise()
     _clock.arm(outer)
     return result
