@@ -9,6 +9,7 @@ from torture.storage import (
     damaged_transcripts,
     foreign_appenders,
     migrations,
+    older_programs,
     sqlite_files,
     writers,
 )
@@ -150,6 +151,24 @@ R14 = Row(
     control=broken(bit_rot.run_trial, "altered-entry-served", "altered-session-served"),
     broken="checksums are not verified",
 )
+R25 = Row(
+    key="R25",
+    promise="Programs of different versions can share a store, or the older one stops writing",
+    target="0.1 and the program before each migration beside today's: everything acknowledged by either is readable; one that"
+    " is too old acknowledges nothing after the migration; servers are replaced one after the other without a refusal",
+    how=(
+        "Each older program, taken from this project's history, serves a store on SQLite and on PostgreSQL under load."
+        " Today's program starts on the same store, migrates it, and its clients write to the same sessions while those of"
+        " the older server continue. An older program that may write must acknowledge everything and start again; any"
+        " other must refuse every write from then on, and refuse to start. Today's program is the older one beside copies"
+        " of itself that have one more migration: one that only adds, one that shuts older programs out. Finally two"
+        " servers are replaced one after the other while clients write, and an older one is started again in between."
+    ),
+    run=whole(older_programs.run_trial),
+    control=broken(older_programs.run_trial, "too-old-to-write-sqlite", "too-old-to-write-postgres"),
+    broken="programs do not check whether they may still write",
+    needs=(older_programs.HISTORY,),
+)
 
-KEPT = (R6, R7)
+KEPT = (R6, R7, R25)
 SURVIVED = (R10, R11, R12, R13, R14)
