@@ -83,7 +83,8 @@ MUTANTS = (
                 'BY_NUM = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND num = ?"',
             ),
             # A session's checksum has its owner in it.
-            Change("stores/sqlite/rows.py", "if crc is None or crc == crc_of", "if True or crc_of"),
+            Change("stores/sqlite/rows.py", "(crc is None or crc == crc_of", "(True or crc_of"),
+            Change("stores/sqlite/rows.py", "place_crc is None or place_crc == checksum", "True or checksum"),
         ),
         "tests/service/test_isolation.py::test_an_owner_s_name_is_never_a_pattern[sqlite-same connection]",
     ),
@@ -152,16 +153,56 @@ MUTANTS = (
     mutant(
         "altered-entry-served",
         "stores/sqlite/rows.py",
-        " and crc in (None, crc32(payload))",
-        "",
+        "return bool(place_crc == crc32(payload, seed))",
+        "return True",
         "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
     ),
     mutant(
         "altered-session-served",
         "stores/sqlite/rows.py",
-        "if crc is None or crc == crc_of",
-        "if True or crc_of",
+        "(crc is None or crc == crc_of",
+        "(True or crc_of",
         "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
+    ),
+    mutant(
+        "misplaced-entry-served",
+        "values/checksums.py",
+        "return crc32(payload, checksum(owner, log) + seq)",
+        "return crc32(payload, checksum(owner, log) + 1)",
+        "tests/stores/test_checksums.py::test_a_store_that_is_whole_is_read_without_a_word[sqlite]",
+    ),
+    mutant(
+        "altered-span-followed",
+        "stores/sqlite/read_tx.py",
+        "if crc is not None and crc != checksum(owner, num, name, order, size, *span):",
+        "if False:",
+        "tests/stores/test_checksums.py::test_what_was_altered_or_is_in_a_wrong_place_is_noticed[sqlite-a span of another session's log]",
+    ),
+    Mutant(
+        "span-into-another-owners-log",
+        (
+            Change(
+                "stores/sqlite/read_tx.py",
+                "FROM entry WHERE pos BETWEEN ? AND ? AND owner = ? ORDER BY pos",
+                "FROM entry WHERE pos BETWEEN ? AND ? AND ? >= 0 ORDER BY pos",
+            ),
+        ),
+        "tests/stores/test_checksums.py::test_another_owners_messages_are_not_read_even_where_nothing_has_a_checksum[sqlite]",
+    ),
+    mutant(
+        "altered-token-let-in",
+        "stores/sqlite/tokens.py",
+        "    if not is_whole(*row):\n        raise",
+        "    if False:\n        raise",
+        "tests/stores/test_checksums.py::test_what_was_altered_or_is_in_a_wrong_place_is_noticed[sqlite-more scopes of a token]",
+    ),
+    mutant(
+        "altered-raw-copy-served",
+        "stores/sqlite/read_tx.py",
+        "if not isinstance(data, bytes) or hashlib.sha256(data).digest() != digest:",
+        "if not isinstance(data, bytes):",
+        "tests/stores/test_checksums.py::test_what_was_altered_or_is_in_a_wrong_place_is_noticed"
+        "[sqlite-a raw copy of which a bit has flipped]",
     ),
     mutant(
         "mended-by-what-is-left",

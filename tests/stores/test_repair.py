@@ -2,69 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import apsw
-import psycopg
 import pytest
 
 import hitherto
 from hitherto.errors import NotFound
 from hitherto.model import LOCAL, Draft, Text
-from hitherto.service import Sessions
-from tests.support.homes import Home, PostgresHome
-
-WORDS = ["one", "two", "three", "four", "five"]
-
-
-class Damaged:
-    """A store of which a test may alter rows, past the program."""
-
-    def __init__(self, home: Home, sessions: Sessions) -> None:
-        self.home, self.sessions = home, sessions
-
-    async def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement; `?` stands for a value."""
-        if isinstance(self.home, PostgresHome):
-            async with await psycopg.AsyncConnection.connect(self.home.url, autocommit=True) as connection:
-                done = await connection.execute(statement.replace("?", "%s"), values)
-                return await done.fetchall() if done.description else []
-        path = Path(self.home.url.removeprefix("sqlite:///"))
-        return await asyncio.to_thread(_in_file, path, statement, values)
-
-    async def entries(self) -> int:
-        """How many entries there are."""
-        return int((await self.sql("SELECT count(*) FROM entry"))[0][0])
-
-    async def forked(self) -> str:
-        """A session whose messages are all in the log of one that was deleted."""
-        source = await self.talk()
-        fork = await self.sessions.fork(LOCAL, source)
-        await self.sessions.delete(LOCAL, source)
-        return fork.id
-
-    async def talk(self) -> str:
-        made = await self.sessions.create(LOCAL, title="talk")
-        for word in WORDS:
-            await self.sessions.append(LOCAL, made.id, Draft(role="user", parts=(Text(text=word),)))
-        return made.id
-
-    async def said(self, session_id: str) -> list[str]:
-        page = await self.sessions.history(LOCAL, session_id)
-        return [part.text for entry in page.entries for part in entry.parts if isinstance(part, Text)]
-
-
-def _in_file(path: Path, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    database = apsw.Connection(str(path))
-    try:
-        database.set_busy_timeout(60_000)
-        return database.execute(statement, values).fetchall()
-    finally:
-        database.close()
-
+from tests.support.damaged import WORDS, Damaged
+from tests.support.homes import Home
 
 on_each_disk = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 
@@ -105,7 +53,7 @@ async def test_a_span_that_was_altered_costs_no_message(damaged: Damaged) -> Non
 async def test_nothing_is_collected_while_anything_is_wrong(damaged: Damaged) -> None:
     await damaged.forked()
     other = await damaged.talk()
-    last = "last" + "_seq" * _is_postgres(damaged)
+    last = "last" + "_seq" * damaged.is_postgres
     await damaged.sql(f"UPDATE span SET log = log + ? WHERE {last} IS NOT NULL", FAR)
 
     await damaged.sessions.delete(LOCAL, other)
@@ -136,7 +84,7 @@ async def test_nothing_is_collected_from_the_moment_a_check_has_failed(damaged: 
 @on_each_disk
 async def test_what_is_derived_from_damaged_rows_is_left_as_it_is(damaged: Damaged) -> None:
     fork = await damaged.forked()
-    last = "last" + "_seq" * _is_postgres(damaged)
+    last = "last" + "_seq" * damaged.is_postgres
     await damaged.sql(f"UPDATE span SET {last} = 50 WHERE {last} IS NOT NULL")
 
     assert (await damaged.sessions.admin.check(repair=True)).problems
@@ -148,7 +96,7 @@ async def test_what_is_derived_from_damaged_rows_is_left_as_it_is(damaged: Damag
 async def test_what_is_in_quarantine_is_exported_and_put_back(damaged: Damaged) -> None:
     fork = await damaged.forked()
     number = (await damaged.sql("SELECT max(num) FROM session"))[0][0]
-    await damaged.sql(f"DELETE FROM span WHERE {'num' if _is_postgres(damaged) else 'session'} = ?", number)
+    await damaged.sql(f"DELETE FROM span WHERE {'num' if damaged.is_postgres else 'session'} = ?", number)
     await damaged.sql("DELETE FROM session WHERE num = ?", number)
     await damaged.sessions.admin.check(repair=True)
     (aside,) = await damaged.sessions.admin.quarantined()
@@ -192,7 +140,3 @@ async def test_an_index_that_lacks_spans_costs_no_message(tmp_path: Path) -> Non
 
     assert any("span_log" in problem for problem in health.problems)
     assert len(page.entries) == 5
-
-
-def _is_postgres(damaged: Damaged) -> bool:
-    return isinstance(damaged.home, PostgresHome)

@@ -522,7 +522,10 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_that_
         token, secret = await sessions.tokens.create(LOCAL.owner)
         assert await sessions.tokens.verify(secret) == token
         mended = await sessions.admin.check(repair=True)
-        assert (mended.problems, mended.repaired) == ((), ())
+        assert mended.problems == ()
+        assert [done.partition(":")[0] for done in mended.repaired] == ["checksums"]
+        again = await sessions.admin.check(repair=True)
+        assert (again.problems, again.repaired) == ((), ())
 
 
 def test_every_step_of_the_schemas_has_a_number_of_its_own() -> None:
@@ -552,7 +555,9 @@ async def test_what_was_remembered_before_facts_had_marks_is_found_and_replaced_
         old = Fact(id="old", at=1, text="The port is 80", agent_id="a", subject="port")
         await sessions.memory.add(LOCAL, [old, Fact(id="new", at=2, text="The port is 81")])
     db = open_file(file)
-    db.execute("DELETE FROM fact_mark WHERE id = 'old'; UPDATE fact SET said = NULL WHERE id = 'old'")
+    db.execute(
+        "DELETE FROM fact_mark WHERE id = 'old'; UPDATE fact SET said = NULL, crc = NULL WHERE id = 'old'"
+    )
     db.close()
     async with hitherto.open(f"sqlite:///{file}") as sessions:
         assert [fact.id for fact in await sessions.memory.search(LOCAL, "ports")] == ["new", "old"]
@@ -856,7 +861,7 @@ async def test_doctor_mends_what_is_derived_and_reports_what_is_lost(
     assert [problem.partition(":")[0] for problem in found.problems] == ["message counts", "tags"]
     mended = await sessions.admin.check(repair=True)
     assert mended.problems == ()
-    assert len(mended.repaired) == 2
+    assert [done.partition(":")[0] for done in mended.repaired] == ["message counts", "tags", "checksums"]
     assert (await sessions.admin.check(repair=True)).repaired == ()
     assert (await sessions.find(LOCAL, hitherto.Filter(tags=("a",)))).sessions[0].message_count == 3
     db.execute("DELETE FROM entry WHERE pos & 16777215 = 2")

@@ -100,10 +100,14 @@ async def load_lists(tx: Reader, record: Record) -> Lists:
 
 
 async def load_checkpoint(tx: Reader, record: Record, checkpoint: str) -> Lists:
-    """The spans that a checkpoint holds, as if they were the present ones. Raises `CheckpointNotFound`."""
-    if checkpoint not in {known.id for known in await tx.checkpoints(record.owner, record.num)}:
+    """The spans that a checkpoint holds, as if they were the present ones. Raises `CheckpointNotFound`, and `StoreDamaged` if
+    they are gone."""
+    known = {each.id: each for each in await tx.checkpoints(record.owner, record.num)}
+    if checkpoint not in known:
         raise CheckpointNotFound(checkpoint)
     spans = await tx.spans(record.owner, record.num, checkpoint)
+    if not spans and known[checkpoint].message_count:
+        raise StoreDamaged("the spans of a checkpoint are gone; run `hitherto doctor`")
     return Lists(record, spans, await load_expansions(tx, record, spans))
 
 

@@ -4,25 +4,62 @@ aside, the rest is reported. Nothing is removed."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import NamedTuple
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import apsw
 
 from hitherto.errors import StoreDamaged
+from hitherto.model import Lease
 from hitherto.ports import Health
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.rows import CHECKED, crc_of, is_whole
 from hitherto.stores.sqlite.search_index import SearchIndex
+from hitherto.stores.sqlite.tokens import is_whole as is_token_whole
+from hitherto.values.checksums import checksum, entry_checksum, is_lease_whole, lease_checksum
 
-ALTERED_SESSIONS = f"""
-SELECT count(*) FROM session AS s WHERE crc <> crc_of((SELECT name FROM owner WHERE num = s.owner), {", ".join(CHECKED)})
+_CHECKED = ", ".join(CHECKED)
+_OF_SESSION = "JOIN session AS s ON s.num = r.session JOIN owner AS o ON o.num = s.owner"
+_PLACE = "checksum(o.name, s.id, s.num)"
+_LEASE = "o.name, s.num, s.lease_holder, s.lease_fence, s.lease_acquired, s.lease_expires"
+_BESIDE = "checksum(o.name, e.pos, e.number, e.id, e.tokens, e.errors, e.cost, e.bytes)"
+_SPAN = """checksum(o.name, r.session, r.name, r.ord,
+    (SELECT count(*) FROM span AS n WHERE n.session = r.session AND n.name = r.name),
+    r.log, r.first, r.last, r.kind, r.expands)"""
+_CHECKPOINT = "checksum(o.name, r.session, r.ord, r.id, r.at, r.reason, r.message_count, r.token_count)"
+_FACT = "checksum(o.name, f.id, f.session, f.at, f.body, f.agent, f.person, f.subject, f.outdone_by, f.said)"
+_TOKEN = "t.id, t.digest, o.name, t.scopes, t.role, t.label, t.created_at, t.revoked_at"
+_RAW_COPY = "checksum(o.name, r.session, r.name, r.digest)"
+
+ALTERED = {
+    "sessions": f"""FROM session AS s LEFT JOIN owner AS o ON o.num = s.owner
+    WHERE s.crc <> crc_of(o.name, {_CHECKED}) OR s.place_crc <> {_PLACE}""",
+    "entries": f"""FROM entry AS e LEFT JOIN owner AS o ON o.num = e.owner
+    WHERE NOT is_whole(checksum(o.name, e.pos >> 24) + (e.pos & 16777215), e.payload, e.place_crc, e.crc, e.erased)
+        OR e.row_crc <> {_BESIDE} OR typeof(e.tokens) <> 'integer' OR typeof(e.errors) <> 'integer'
+        OR typeof(e.cost) <> 'integer' OR typeof(e.bytes) <> 'integer'""",
+    "spans": f"FROM span AS r {_OF_SESSION} WHERE r.crc <> {_SPAN}",
+    "checkpoints": f"""FROM checkpoint AS r {_OF_SESSION}
+    WHERE r.crc <> {_CHECKPOINT} OR r.message_count > 0 AND NOT EXISTS (
+        SELECT 1 FROM span AS p WHERE p.session = r.session AND p.name = r.id)""",
+    "facts": f"FROM fact AS f LEFT JOIN owner AS o ON o.num = f.owner WHERE f.crc <> {_FACT}",
+    "tokens": f"FROM token AS t LEFT JOIN owner AS o ON o.num = t.owner WHERE NOT is_token_whole({_TOKEN}, t.crc)",
+    "raw copies": f"""FROM raw_copy AS r {_OF_SESSION} LEFT JOIN raw_blob AS b ON b.digest = r.digest
+    WHERE r.crc <> {_RAW_COPY} OR r.digest IS NOT sha256_of(b.data)""",
+}
+"""Rows that are not what was written, or not where: from where to take them."""
+_ALTERED_LEASES = f"""
+FROM session AS s JOIN owner AS o ON o.num = s.owner
+WHERE s.lease_fence IS NOT NULL AND NOT is_lease_whole({_LEASE}, s.lease_crc)
 """
-ALTERED_ENTRIES = """
-SELECT count(*) FROM entry
-WHERE NOT is_whole(payload, crc) OR typeof(tokens) <> 'integer' OR typeof(errors) <> 'integer'
-    OR typeof(cost) <> 'integer' OR typeof(bytes) <> 'integer'
+COUNT_LEASES = f"SELECT count(*) {_ALTERED_LEASES}"
+# A new fence: whoever held it must not go on.
+END_LEASES = f"""
+UPDATE session SET lease_fence = (lease_fence | 65535) + 1, lease_expires = 0, lease_crc = NULL
+WHERE num IN (SELECT s.num {_ALTERED_LEASES})
 """
 MISSING_ENTRIES = """
 SELECT count(*) FROM span AS p JOIN session AS s ON s.num = p.session
@@ -30,7 +67,7 @@ WHERE typeof(p.log) <> 'integer' OR typeof(p.first) <> 'integer' OR typeof(p.las
 OR p.last IS NULL AND p.log <> p.session
 OR coalesce(p.last, s.head) >= p.first AND (
     SELECT count(*) FROM entry AS e
-    WHERE e.pos BETWEEN (p.log << 24 | p.first) AND (p.log << 24 | coalesce(p.last, s.head))
+    WHERE e.pos BETWEEN (p.log << 24 | p.first) AND (p.log << 24 | coalesce(p.last, s.head)) AND e.owner = s.owner
 ) <> coalesce(p.last, s.head) - p.first + 1
 """
 ORPHANS = """
@@ -101,6 +138,27 @@ MEND_FACETS = (
 )
 
 
+# What was written before there were checksums, or by an older program beside this one. Behind everything else: a checksum
+# says that a row is right.
+ADD_CHECKSUMS = (
+    f"UPDATE session AS s SET crc = crc_of(o.name, {_CHECKED}) FROM owner AS o WHERE o.num = s.owner AND s.crc IS NULL",
+    f"UPDATE session AS s SET place_crc = {_PLACE} FROM owner AS o WHERE o.num = s.owner AND s.place_crc IS NULL",
+    f"""UPDATE session AS s SET lease_crc = lease_checksum({_LEASE}) FROM owner AS o
+    WHERE o.num = s.owner AND s.lease_fence IS NOT NULL AND s.lease_crc IS NOT lease_checksum({_LEASE})""",
+    f"""UPDATE entry AS e SET crc = crc32(e.payload), row_crc = {_BESIDE},
+        place_crc = entry_checksum(o.name, e.pos >> 24, e.pos & 16777215, e.payload)
+    FROM owner AS o WHERE o.num = e.owner AND (e.place_crc IS NULL OR e.row_crc IS NULL OR e.crc IS NULL OR e.erased = 1
+        AND e.place_crc <> entry_checksum(o.name, e.pos >> 24, e.pos & 16777215, e.payload))""",
+    f"UPDATE span AS r SET crc = {_SPAN} FROM session AS s JOIN owner AS o ON o.num = s.owner WHERE s.num = r.session AND r.crc IS NULL",
+    f"""UPDATE checkpoint AS r SET crc = {_CHECKPOINT} FROM session AS s JOIN owner AS o ON o.num = s.owner
+    WHERE s.num = r.session AND r.crc IS NULL""",
+    f"UPDATE fact AS f SET crc = {_FACT} FROM owner AS o WHERE o.num = f.owner AND f.crc IS NULL",
+    f"UPDATE token AS t SET crc = checksum({_TOKEN}) FROM owner AS o WHERE o.num = t.owner AND t.crc IS NOT checksum({_TOKEN})",
+    f"""UPDATE raw_copy AS r SET crc = {_RAW_COPY} FROM session AS s JOIN owner AS o ON o.num = s.owner
+    WHERE s.num = r.session AND r.crc IS NULL""",
+)
+
+
 DAMAGE = (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError)
 """What SQLite says of a file that it cannot make sense of, as far as other questions may still be answered."""
 
@@ -119,22 +177,49 @@ class _Rule(NamedTuple):
 
 
 RULES = (
-    _Rule("altered sessions", ALTERED_SESSIONS, None),
-    _Rule("altered entries", ALTERED_ENTRIES, None),
+    *(_Rule(f"altered {rows}", f"SELECT count(*) {altered}", None) for rows, altered in ALTERED.items()),
     _Rule("entries behind spans", MISSING_ENTRIES, None),
     _Rule("heads of logs", WRONG_HEADS, None),
     _Rule("orphaned logs", ORPHANS, SET_ORPHANS_ASIDE, "moved to quarantine", trusts=False),
     _Rule("quarantine", COUNT_EXPLAINED, RELEASE_EXPLAINED, "explained again, and released"),
+    _Rule("leases", COUNT_LEASES, END_LEASES, "ended", trusts=False),
     _Rule("message counts", WRONG_COUNTS, MEND_COUNTS),
     _Rule("tags", WRONG_TAGS, MEND_TAGS),
     _Rule("numbers of sessions", WRONG_FACETS, MEND_FACETS),
 )
 
 
+def _lease(*row: Any) -> tuple[str, int, Lease]:
+    owner, num, holder, fence, acquired, expires = row
+    return owner, num, Lease(holder=holder, fence=fence, acquired_at=acquired, expires_at=expires)
+
+
+def _is_lease_whole(*row: Any) -> bool:
+    *lease, crc = row
+    try:
+        return is_lease_whole(*_lease(*lease), crc)
+    except TypeError:  # the disk has made something else of a number
+        return False
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "checksum": checksum,
+    "crc_of": crc_of,
+    "crc32": crc32,
+    "is_whole": is_whole,
+    "entry_checksum": entry_checksum,
+    "lease_checksum": lambda *row: lease_checksum(*_lease(*row)),
+    "is_lease_whole": _is_lease_whole,
+    "is_token_whole": is_token_whole,
+    "sha256_of": lambda data: hashlib.sha256(data).digest() if isinstance(data, bytes) else None,
+}
+"""What the statements above call."""
+
+
 def check(db: apsw.Connection, index: SearchIndex, *, repair: bool, at: int) -> Health:
     """Check the file, the rules above and the search index; `at` is the time of what is set aside."""
-    db.create_scalar_function("crc_of", lambda *row: crc_of(*row), deterministic=True)
-    db.create_scalar_function("is_whole", lambda *row: is_whole(*row), deterministic=True)
+    for name, function in FUNCTIONS.items():
+        db.create_scalar_function(name, function, deterministic=True)
     problems = list(_broken(db))
     repaired: list[str] = []
     counts = _counted(db, problems)
@@ -148,6 +233,8 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool, at: int) -> 
             repaired.append(f"{rule.name}: {count} {rule.done}")
         elif count:
             problems.append(f"{rule.name}: {count} wrong")
+    if repair and sound:
+        _add_checksums(db, repaired)
     names = ["file integrity", *(rule.name for rule in RULES)]
     if not index.read_only:
         _check_index(index, problems, repaired, repair=repair)
@@ -155,6 +242,16 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool, at: int) -> 
         names += ["search index", "days"]
         _remember(db, problems)
     return Health(checked=tuple(names), problems=tuple(problems), repaired=tuple(repaired))
+
+
+def _add_checksums(db: apsw.Connection, repaired: list[str]) -> None:
+    added = 0
+    for statement in ADD_CHECKSUMS:
+        with transaction(db):
+            db.execute(statement)
+            added += db.changes()
+    if added:
+        repaired.append(f"checksums: {added} rows had none, and have one now")
 
 
 def _counted(db: apsw.Connection, problems: list[str]) -> dict[_Rule, int]:

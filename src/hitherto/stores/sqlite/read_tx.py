@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 from collections.abc import Iterator, MutableMapping, Sequence
 from itertools import islice, product
@@ -29,8 +30,10 @@ from hitherto.ports import (
 from hitherto.stores.sqlite import facts, statistics, tokens
 from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
 from hitherto.stores.sqlite.connection import fetch
-from hitherto.stores.sqlite.rows import READ, is_span, record_of, whole_payloads
+from hitherto.stores.sqlite.facts import Owner
+from hitherto.stores.sqlite.rows import READ, doubtful_payloads, is_span, record_of, whole_payloads
 from hitherto.stores.sqlite.search_index import NeedsThread, SearchIndex
+from hitherto.values.checksums import checksum, entry_seeds
 from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
@@ -125,13 +128,20 @@ WHERE s.owner = :owner AND (:archived IS NULL OR s.archived = :archived) AND {PA
 AHEAD = "SELECT 1 FROM session WHERE owner = ? AND active_at < max(updated_at, created_at) LIMIT 1"
 TITLED = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND title_number = ?"
 
-SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"
+SPANS = (
+    "SELECT log, first, last, kind, expands, ord, crc FROM span WHERE session = ? AND name = ? ORDER BY ord"
+)
 CHECKPOINTS = """
-SELECT id, at, reason, message_count, token_count FROM checkpoint WHERE session = ? ORDER BY ord
+SELECT ord, id, at, reason, message_count, token_count, crc FROM checkpoint WHERE session = ? ORDER BY ord
 """
-PAYLOADS = "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos"
-TOTALS = "SELECT tokens, errors, cost, bytes FROM entry WHERE pos = ?"
-LOCATE = "SELECT pos FROM entry WHERE id = ? AND pos >> 24 = ?"
+PAYLOADS = "SELECT payload, place_crc FROM entry WHERE pos BETWEEN ? AND ? AND owner = ? ORDER BY pos"
+DOUBTFUL_PAYLOADS = """
+SELECT payload, place_crc, crc, erased FROM entry WHERE pos BETWEEN ? AND ? AND owner = ? ORDER BY pos
+"""
+TOTALS = "SELECT number, id, tokens, errors, cost, bytes, row_crc FROM entry WHERE pos = ? AND owner = ?"
+LOCATE = """
+SELECT pos, number, id, tokens, errors, cost, bytes, row_crc FROM entry WHERE id = ? AND pos >> 24 = ? AND owner = ?
+"""
 REACHING = """
 SELECT DISTINCT p.session FROM span AS p JOIN session AS s ON s.num = p.session
 WHERE p.log = ? AND s.owner = ?
@@ -173,7 +183,7 @@ GROUP BY run ORDER BY run
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
 LIVE = "SELECT data FROM live WHERE session = ?"
 RAW_COPIES = """
-SELECT c.name, b.data FROM raw_copy AS c JOIN raw_blob AS b ON b.digest = c.digest
+SELECT c.name, c.digest, c.crc, b.data FROM raw_copy AS c LEFT JOIN raw_blob AS b ON b.digest = c.digest
 WHERE c.session = ? ORDER BY c.name
 """
 # Of a blob only its length is looked at, which stands at its beginning; sorted together with sessions, all of it would be.
@@ -224,13 +234,19 @@ class SqliteReader:
         return self._now()
 
     async def session(self, owner: str, session_id: str) -> Record | None:
-        return self._record(owner, SESSION, session_id)
+        record = self._record(owner, SESSION, session_id)
+        if record is not None and record.session.id != session_id:
+            raise StoreDamaged("an index leads to another session; run `hitherto doctor`")
+        return record
 
     async def by_num(self, owner: str, num: int) -> Record | None:
         return self._record(owner, BY_NUM, num)
 
     async def by_key(self, owner: str, key: str) -> Record | None:
-        return self._record(owner, BY_KEY, key)
+        record = self._record(owner, BY_KEY, key)
+        if record is not None and record.session.key != key:
+            raise StoreDamaged("an index leads to another session; run `hitherto doctor`")
+        return record
 
     async def with_prefix(self, owner: str, prefix: str, limit: int) -> list[str]:
         upper = prefix + "\U0010ffff"
@@ -295,35 +311,57 @@ class SqliteReader:
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
         rows = fetch(self._db, SPANS, (num, name))
-        if not all(is_span(num, *row[:3]) for row in rows):
-            raise StoreDamaged("a span is damaged; run `hitherto doctor`")
-        return tuple(Span(*row) for row in rows)
+        size = len(rows)
+        for *span, order, crc in rows:
+            if not is_span(num, *span[:3]):
+                raise StoreDamaged("a span is damaged; run `hitherto doctor`")
+            if crc is not None and crc != checksum(owner, num, name, order, size, *span):
+                raise StoreDamaged("the spans of a session were altered; run `hitherto doctor`")
+        return tuple(Span(*row[:5]) for row in rows)
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        rows = fetch(self._db, CHECKPOINTS, (num,))
+        if not all(crc is None or crc == checksum(owner, num, *row) for *row, crc in rows):
+            raise StoreDamaged("a checkpoint was altered; run `hitherto doctor`")
         return [
             Checkpoint(id=id_, at=at, reason=reason, message_count=messages, token_count=token_count)
-            for id_, at, reason, messages, token_count in fetch(self._db, CHECKPOINTS, (num,))
+            for _, id_, at, reason, messages, token_count, _ in rows
         ]
 
     async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
         found: list[bytes] = []
-        for stretch in stretches:
-            log = stretch.log
-            rows = fetch(self._db, PAYLOADS, (position(log, stretch.first), position(log, stretch.last)))
-            if len(rows) != stretch.size:
-                raise StoreDamaged(f"{stretch.size - len(rows)} entries are missing; run `hitherto doctor`")
-            found += whole_payloads(rows)
+        num = self._owner(owner)
+        for log, first, last, _ in stretches:
+            place = (position(log, first), position(log, last), num)
+            rows = fetch(self._db, PAYLOADS, place)
+            if missing := last - first + 1 - len(rows):
+                raise StoreDamaged(f"{missing} entries are missing; run `hitherto doctor`")
+            seeds = entry_seeds(owner, log, first, last)
+            payloads = whole_payloads(seeds, rows)
+            found += payloads or doubtful_payloads(seeds, fetch(self._db, DOUBTFUL_PAYLOADS, place))
         return found
 
     async def totals(self, owner: str, log: int, seq: int) -> Totals:
-        rows = fetch(self._db, TOTALS, (position(log, seq),))
-        if rows and not all(isinstance(each, int) for each in rows[0]):
-            raise StoreDamaged("the sums beside an entry were altered; run `hitherto doctor`")
-        return Totals(*rows[0]) if rows else Totals()
+        pos = position(log, seq)
+        rows = fetch(self._db, TOTALS, (pos, self._owner(owner)))
+        if not rows:
+            return Totals()
+        self._check_beside(owner, pos, *rows[0])
+        return Totals(*rows[0][2:-1])
 
     async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[EntryPlace]:
-        found = (row for log in logs for row in fetch(self._db, LOCATE, (entry_id, log)))
-        return [EntryPlace(pos >> SEQ_BITS, pos & SEQ_MASK) for (pos,) in found]
+        num = self._owner(owner)
+        found = [row for log in logs for row in fetch(self._db, LOCATE, (entry_id, log, num))]
+        for row in found:
+            self._check_beside(owner, *row)
+        return [EntryPlace(row[0] >> SEQ_BITS, row[0] & SEQ_MASK) for row in found]
+
+    def _check_beside(self, owner: str, pos: int, number: int, id_: str, *rest: int) -> None:
+        """Raises `StoreDamaged` if what stands beside a payload is not what was written."""
+        *sums, crc = rest
+        whole = crc is None or crc == checksum(owner, pos, number, id_, *sums)
+        if not whole or not all(isinstance(each, int) for each in sums):
+            raise StoreDamaged("what stands beside an entry was altered; run `hitherto doctor`")
 
     async def reaching(self, owner: str, log: int) -> list[int]:
         return [row[0] for row in fetch(self._db, REACHING, (log, self._owner(owner)))]
@@ -386,7 +424,13 @@ class SqliteReader:
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         unpack = zstandard.ZstdDecompressor().decompress
-        return [RawCopy(name, unpack(data)) for name, data in fetch(self._db, RAW_COPIES, (num,))]
+        rows = fetch(self._db, RAW_COPIES, (num,))
+        for name, digest, crc, data in rows:
+            if crc is not None and crc != checksum(owner, num, name, digest):
+                raise StoreDamaged("a raw copy belongs elsewhere; run `hitherto doctor`")
+            if not isinstance(data, bytes) or hashlib.sha256(data).digest() != digest:
+                raise StoreDamaged("a raw copy was altered, or is missing; run `hitherto doctor`")
+        return [RawCopy(name, unpack(data)) for name, _, _, data in rows]
 
     async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
         return [(id_, size) for id_, size in fetch(self._db, RAW_SIZES, (self._owner(owner),))]
@@ -401,16 +445,16 @@ class SqliteReader:
         return Activity(found.days, found.shares, found.projects, [record for record in longest if record])
 
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
-        return facts.list_facts(self._db, self._owner(owner), session_id)
+        return facts.list_facts(self._db, self._known(owner), session_id)
 
     async def find_facts(self, owner: str, wanted: FactQuery) -> list[Fact]:
-        return facts.find_facts(self._db, self._owner(owner), wanted)
+        return facts.find_facts(self._db, self._known(owner), wanted)
 
     async def rivals(self, owner: str, wanted: RivalQuery) -> list[Fact]:
-        return facts.find_rivals(self._db, self._owner(owner), wanted)
+        return facts.find_rivals(self._db, self._known(owner), wanted)
 
     async def facts_behind(self, owner: str, fact_id: str) -> list[Fact]:
-        return facts.facts_behind(self._db, self._owner(owner), fact_id)
+        return facts.facts_behind(self._db, self._known(owner), fact_id)
 
     async def quarantined(self) -> list[QuarantinedLog]:
         return [
@@ -465,6 +509,9 @@ class SqliteReader:
                 return 0
             known = self._owners[owner] = rows[0][0]
         return known
+
+    def _known(self, owner: str) -> Owner:
+        return Owner(self._owner(owner), owner)
 
     def _few_on_day(self, owner: str, given: Filter) -> list[int] | None:
         """The sessions of the day, if one is given and they are few."""

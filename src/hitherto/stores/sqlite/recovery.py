@@ -12,10 +12,11 @@ import apsw
 
 from hitherto.errors import AlreadyExists, SchemaTooNew, StoreDamaged, StoreNotFound
 from hitherto.ports import Health, Now
+from hitherto.stores.sqlite.check import ALTERED, END_LEASES, FUNCTIONS
 from hitherto.stores.sqlite.connection import fetch, open_file, sync_folder, transaction, translate_errors
 from hitherto.stores.sqlite.migrate import RENAMED, migrate, shipped, version
 from hitherto.stores.sqlite.read_only import open_read_only
-from hitherto.stores.sqlite.rows import READ, is_whole, record_of
+from hitherto.stores.sqlite.rows import READ, record_of
 from hitherto.stores.sqlite.store import SqliteStore
 
 DERIVED = ("schema_migration", "tag", "facet", "unindex", "restate", "known_problems")
@@ -27,15 +28,27 @@ BATCH = 500
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.IOError, UnicodeDecodeError)
 
-DROP_ALTERED = "DELETE FROM entry WHERE NOT is_whole(payload, crc) RETURNING pos"
+DROP_ALTERED = {
+    "messages": f"DELETE FROM entry WHERE pos IN (SELECT e.pos {ALTERED['entries']})",
+    "checkpoints": f"DELETE FROM checkpoint WHERE (session, ord) IN (SELECT r.session, r.ord {ALTERED['checkpoints']})",
+    "facts": f"DELETE FROM fact WHERE (owner, id) IN (SELECT f.owner, f.id {ALTERED['facts']})",
+    "tokens": f"DELETE FROM token WHERE id IN (SELECT t.id {ALTERED['tokens']})",
+    "raw copies": f"DELETE FROM raw_copy WHERE (session, name) IN (SELECT r.session, r.name {ALTERED['raw copies']})",
+}
+DROP_BLOBS = "DELETE FROM raw_blob WHERE digest NOT IN (SELECT digest FROM raw_copy)"
+ALTERED_LISTS = f"SELECT DISTINCT r.name {ALTERED['spans']} AND r.session = ?"
+DISTRUST_LIST = "UPDATE span SET crc = NULL WHERE session = ? AND name = ?"
 SESSIONS = f"SELECT o.name, {', '.join(f's.{name}' for name in READ)} FROM session AS s JOIN owner AS o ON o.num = s.owner"
-DISTRUST = "UPDATE session SET crc = NULL WHERE num = ?"
+DISTRUST = "UPDATE session SET crc = NULL, place_crc = NULL WHERE num = ?"
 DROP_SESSION = "DELETE FROM session WHERE num = ?"
 LISTS = "SELECT DISTINCT name FROM span WHERE session = ?"
 SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"
 RUNS = """
 SELECT min(pos) & 16777215, max(pos) & 16777215
-FROM (SELECT pos, pos - row_number() OVER (ORDER BY pos) AS run FROM entry WHERE pos BETWEEN ? AND ?)
+FROM (
+    SELECT pos, pos - row_number() OVER (ORDER BY pos) AS run FROM entry
+    WHERE pos BETWEEN ? AND ? AND owner = (SELECT owner FROM session WHERE num = ?)
+)
 GROUP BY run ORDER BY run
 """
 DROP_LIST = "DELETE FROM span WHERE session = ? AND name = ?"
@@ -191,9 +204,7 @@ def _tried(old: apsw.Connection, batch: str, start: int, limit: int) -> list[Any
 
 def _mend(new: apsw.Connection, missing: list[str]) -> None:
     """Leave out what is not what was written, and what of a session reaches it."""
-    new.create_scalar_function("is_whole", lambda *row: is_whole(*row), deterministic=True)
-    if altered := len(fetch(new, DROP_ALTERED)):
-        missing.append(f"{altered} messages were altered and are left out")
+    _drop_altered(new, missing)
     for owner, num, id_, *row in fetch(new, SESSIONS):
         try:
             record_of(owner, (num, id_, *row))
@@ -207,9 +218,23 @@ def _mend(new: apsw.Connection, missing: list[str]) -> None:
                 new.execute(DROP_SESSION, (num,))
                 missing.append(f"session {id_}: cannot be read")
                 continue
+        if wrong := fetch(new, ALTERED_LISTS, (num,)):
+            new.executemany(DISTRUST_LIST, [(num, name) for (name,) in wrong])
+            missing.append(f"session {id_}: which messages it has, and in which order, was altered")
         lost = sum(_mend_list(new, num, name) for (name,) in fetch(new, LISTS, (num,)))
         if lost:
             missing.append(f"session {id_}: {lost} messages are missing")
+
+
+def _drop_altered(new: apsw.Connection, missing: list[str]) -> None:
+    for name, function in FUNCTIONS.items():
+        new.create_scalar_function(name, function, deterministic=True)
+    for what, statement in DROP_ALTERED.items():
+        new.execute(statement)
+        if altered := new.changes():
+            missing.append(f"{altered} {what} were altered and are left out")
+    new.execute(DROP_BLOBS)
+    new.execute(END_LEASES)
 
 
 def _mend_list(new: apsw.Connection, num: int, name: str) -> int:
@@ -218,7 +243,7 @@ def _mend_list(new: apsw.Connection, num: int, name: str) -> int:
     kept, lost = list[tuple[Any, ...]](), 0
     for log, first, last, kind, expands in fetch(new, SPANS, (num, name)):
         end = head if last is None else last
-        runs = fetch(new, RUNS, (log << 24 | first, log << 24 | end)) if end >= first else []
+        runs = fetch(new, RUNS, (log << 24 | first, log << 24 | end, num)) if end >= first else []
         gone = max(end - first + 1, 0) - sum(stop - start + 1 for start, stop in runs)
         if not gone:
             kept.append((log, first, last, kind, expands))

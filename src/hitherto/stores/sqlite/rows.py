@@ -13,6 +13,7 @@ from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_entry, decode_json, encode
 from hitherto.ports import Record, Totals
 from hitherto.values import words
+from hitherto.values.checksums import checksum, is_lease_whole
 from hitherto.values.filters import title_text
 
 Columns = tuple[Any, ...]
@@ -30,7 +31,8 @@ before the last two are checked: `crc` is of them, and `read_at` is written alon
 CHECKED = STORED[:-2]
 CRC = len(CHECKED)
 
-READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_expires", "change")
+READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_expires", "change",
+        "place_crc", "lease_crc")  # fmt: skip
 
 
 def columns_of(record: Record) -> Columns:
@@ -51,9 +53,16 @@ def crc_of(owner: Any, *checked: Any) -> int:
     return crc32(msgspec.msgpack.encode((owner, checked)))
 
 
-def is_whole(payload: Any, crc: Any) -> bool:
-    """Whether an entry is what was written, as far as that is known: one without a checksum is an entry at least."""
-    known = isinstance(payload, bytes) and crc in (None, crc32(payload))
+def is_whole(seed: int, payload: Any, place_crc: Any, crc: Any, erased: Any) -> bool:
+    """Whether an entry is what was written in its place, as far as that is known: one without a checksum is an entry at least.
+
+    `seed`: see `entry_seeds`. A program that knows `crc` only may have erased it since.
+    """
+    if not isinstance(payload, bytes):
+        return False
+    if place_crc is not None and not erased:
+        return bool(place_crc == crc32(payload, seed))
+    known = crc in (None, crc32(payload))
     return known and (crc is not None or _is_entry(payload))
 
 
@@ -65,14 +74,23 @@ def _is_entry(payload: bytes) -> bool:
     return True
 
 
-def whole_payloads(rows: Sequence[Columns]) -> list[bytes]:
-    """The entries of rows of payload and `crc`. `StoreDamaged` if one is not what was written."""
+def whole_payloads(seeds: range, rows: Sequence[Columns]) -> list[bytes] | None:
+    """The entries of rows of payload and `place_crc`, if every one is known to be what was written in its place."""
     payloads = [row[0] for row in rows]
-    # As a rule all are whole, and then this is several times quicker than to ask one by one.
+    # As a rule all are, and then this is several times quicker than to ask one by one.
     with suppress(TypeError):
-        if list(map(crc32, payloads)) == [row[1] for row in rows]:
+        if list(map(crc32, payloads, seeds)) == [row[1] for row in rows]:
             return payloads
-    if altered := sum(not is_whole(*row) for row in rows):
+    return None
+
+
+def doubtful_payloads(seeds: range, rows: Sequence[Columns]) -> list[bytes]:
+    """The entries of rows of payload, `place_crc`, `crc` and `erased`. `StoreDamaged` if one is not what was written."""
+    payloads = [row[0] for row in rows]
+    with suppress(TypeError):  # all were written before there was `place_crc`
+        if all(row[1] is None for row in rows) and list(map(crc32, payloads)) == [row[2] for row in rows]:
+            return payloads
+    if altered := sum(not is_whole(seed, *row) for seed, row in zip(seeds, rows, strict=True)):
         raise StoreDamaged(f"{altered} entries were altered; run `hitherto doctor`")
     return payloads
 
@@ -84,21 +102,29 @@ def is_span(session: int, log: Any, first: Any, last: Any) -> bool:
 
 
 def record_of(owner: str, row: Columns) -> Record:
-    """The record of a row selected by `READ`. `StoreDamaged` if it is not what was written."""
-    crc = row[1 + CRC]
+    """The record of a row selected by `READ`. `StoreDamaged` if it is not what was written, or in another's place."""
     try:
-        if crc is None or crc == crc_of(owner, *row[1 : 1 + CRC]):
-            return _record_of(owner, row)
+        if _is_right(owner, row):
+            record = _record_of(owner, row)
+            if record.lease is None or is_lease_whole(owner, record.num, record.lease, row[-1]):
+                return record
     except (ValueError, TypeError, msgspec.MsgspecError) as error:
         raise StoreDamaged(f"the session {row[1]!r:.60} cannot be read; run `hitherto doctor`") from error
     raise StoreDamaged(f"the session {row[1]!r:.60} was altered; run `hitherto doctor`")
+
+
+def _is_right(owner: str, row: Columns) -> bool:
+    crc, place_crc = row[1 + CRC], row[-2]
+    return (crc is None or crc == crc_of(owner, *row[1 : 1 + CRC])) and (
+        place_crc is None or place_crc == checksum(owner, row[1], row[0])
+    )
 
 
 def _record_of(owner: str, row: Columns) -> Record:
     (num, id_, revision, created, updated, order_at, cwd, cwds, directories, project, branch, title, title_by, earlier,
      tags, status, archived, pinned, key, agent_id, channel, identity, messages, tokens, errors, cost, size,
      compaction, parent, parent_entry, source, meta, head, log_tokens, log_errors, log_cost, log_bytes, _, read_at,
-     holder, fence, acquired, expires, change) = row  # fmt: skip
+     holder, fence, acquired, expires, change, _, _) = row  # fmt: skip
     session = Session(
         id=id_, revision=revision, created_at=created, updated_at=updated, cwd=_text(cwd),
         earlier_cwds=texts_of(cwds), additional_directories=texts_of(directories), project=project, branch=branch, title=_text(title), title_by=title_by,

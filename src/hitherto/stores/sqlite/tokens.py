@@ -6,11 +6,13 @@ from typing import Any
 
 import apsw
 
+from hitherto.errors import StoreDamaged
 from hitherto.model import Account, Token
 from hitherto.stores.sqlite.connection import fetch
+from hitherto.values.checksums import checksum
 
 TOKENS = """
-SELECT t.id, o.name, t.scopes, t.role, t.label, t.created_at, t.revoked_at
+SELECT t.id, t.digest, o.name, t.scopes, t.role, t.label, t.created_at, t.revoked_at, t.crc
 FROM token AS t JOIN owner AS o ON o.num = t.owner
 """
 BY_DIGEST = f"{TOKENS} WHERE t.digest = ?"
@@ -27,10 +29,11 @@ WHERE o.name = ? AND l.canonical_channel = ? AND l.canonical_id = ? ORDER BY l.c
 
 KNOWN_OWNER = "INSERT OR IGNORE INTO owner (name) VALUES (?)"
 PUT_TOKEN = """
-INSERT INTO token (owner, digest, id, scopes, role, label, created_at, revoked_at)
-VALUES ((SELECT num FROM owner WHERE name = ?), ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO token (owner, id, digest, scopes, role, label, created_at, revoked_at, crc)
+VALUES ((SELECT num FROM owner WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?)
 """
-REVOKE = "UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+REVOKED_TOKEN = f"{TOKENS} WHERE t.id = ? AND t.revoked_at IS NULL"
+REVOKE = "UPDATE token SET revoked_at = ?, crc = ? WHERE id = ?"
 PUT_LINK = """
 INSERT OR REPLACE INTO identity_link (owner, channel, id, canonical_channel, canonical_id)
 VALUES ((SELECT num FROM owner WHERE name = ?), ?, ?, ?, ?)
@@ -47,7 +50,8 @@ def find_token(db: apsw.Connection, digest: bytes) -> Token | None:
 
 
 def list_tokens(db: apsw.Connection, owner: str | None) -> list[Token]:
-    return [_token_of(row) for row in fetch(db, BY_OWNER, {"owner": owner})]
+    # One that was altered is left out, so that the others can still be seen.
+    return [_token_of(row) for row in fetch(db, BY_OWNER, {"owner": owner}) if is_whole(*row)]
 
 
 def count_revoked(db: apsw.Connection) -> int:
@@ -65,13 +69,18 @@ def list_linked(db: apsw.Connection, owner: str, account: Account) -> list[Accou
 
 def put_token(db: apsw.Connection, token: Token, digest: bytes) -> None:
     db.execute(KNOWN_OWNER, (token.owner,))
-    rest = (token.role, token.label, token.created_at, token.revoked_at)
-    db.execute(PUT_TOKEN, (token.owner, digest, token.id, " ".join(token.scopes), *rest))
+    rest = (" ".join(token.scopes), token.role, token.label, token.created_at, token.revoked_at)
+    crc = checksum(token.id, digest, token.owner, *rest)
+    db.execute(PUT_TOKEN, (token.owner, token.id, digest, *rest, crc))
 
 
 def revoke_token(db: apsw.Connection, token_id: str, at: int) -> bool:
-    db.execute(REVOKE, (at, token_id))
-    return bool(db.changes())
+    for row in fetch(db, REVOKED_TOKEN, (token_id,)):
+        # One that was altered stays so: nobody is let in by it, before or after.
+        *checked, _, crc = row
+        db.execute(REVOKE, (at, checksum(*checked, at) if is_whole(*row) else crc, token_id))
+        return True
+    return False
 
 
 def put_link(db: apsw.Connection, owner: str, account: Account, canonical: Account) -> None:
@@ -84,8 +93,20 @@ def drop_link(db: apsw.Connection, owner: str, account: Account) -> bool:
     return bool(db.changes())
 
 
+def is_whole(*row: Any) -> bool:
+    """Whether a row of `TOKENS` is what was written. A program that knows of no checksums may have revoked it since."""
+    *checked, revoked, crc = row
+    return (
+        crc is None
+        or crc == checksum(*checked, revoked)
+        or (revoked is not None and crc == checksum(*checked, None))
+    )
+
+
 def _token_of(row: tuple[Any, ...]) -> Token:
-    token_id, owner, scopes, role, label, created, revoked = row
+    if not is_whole(*row):
+        raise StoreDamaged(f"the token {row[0]!r:.60} was altered; revoke it and make a new one")
+    token_id, _, owner, scopes, role, label, created, revoked, _ = row
     return Token(
         id=token_id,
         owner=owner,

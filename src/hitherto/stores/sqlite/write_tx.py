@@ -20,6 +20,7 @@ from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
 from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
+from hitherto.values.checksums import checksum, entry_checksum, lease_checksum
 from hitherto.values.facets import Traits, count_changes, traits_of
 from hitherto.values.spans import EntryPlace, Span
 
@@ -27,8 +28,14 @@ MANY_HOT = 32
 
 NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
 INSERT = f"""
-INSERT INTO session (owner, order_at, hot, change, kind_of_change, title_number, title_words, {", ".join(STORED)})
-VALUES (?, ?, 0, {", ".join("?" * (4 + len(STORED)))})
+INSERT INTO session (num, owner, order_at, hot, change, kind_of_change, title_number, title_words, place_crc, {", ".join(STORED)})
+VALUES (?, ?, ?, 0, {", ".join("?" * (5 + len(STORED)))})
+"""
+# What AUTOINCREMENT would give: its place is part of what a session is summed with.
+NEXT_NUM = """
+SELECT max(
+    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'session'), 0), coalesce((SELECT max(num) FROM session), 0)
+) + 1
 """
 REWRITE = f"""
 UPDATE session SET order_at = ?, hot = 0, change = ?, kind_of_change = ?, {", ".join(f"{name} = ?" for name in STORED)}
@@ -51,7 +58,8 @@ MARK_CHANGE = "UPDATE session SET change = ?, kind_of_change = ? WHERE num = ?"
 OLD_TITLE = "SELECT title_number, title_words FROM session WHERE num = ?"
 NEW_TITLE = "UPDATE session SET title_number = ?, title_words = ? WHERE num = ?"
 PUT_LEASE = """
-UPDATE session SET lease_holder = ?, lease_fence = ?, lease_acquired = ?, lease_expires = ? WHERE num = ?
+UPDATE session SET lease_holder = ?, lease_fence = ?, lease_acquired = ?, lease_expires = ?, lease_crc = ?
+WHERE num = ?
 """
 PUT_READ_AT = "UPDATE session SET read_at = ? WHERE num = ?"
 
@@ -69,22 +77,22 @@ RESTATE = "INSERT INTO restate (session, recount) VALUES (?, ?)"
 PUT_ROOT = "INSERT OR REPLACE INTO root (owner, root, project) VALUES (?, ?, ?)"
 
 ADD_ENTRY = """
-INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload, crc)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO entry (pos, owner, number, id, tokens, errors, cost, bytes, payload, crc, place_crc, row_crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NUMBER = "SELECT number FROM entry WHERE pos = ?"
-ERASE = "UPDATE entry SET payload = ?, crc = ?, erased = 1 WHERE pos = ?"
+ERASE = "UPDATE entry SET payload = ?, crc = ?, place_crc = ?, erased = 1 WHERE pos = ?"
 UNINDEX = "INSERT OR IGNORE INTO unindex (number) VALUES (?)"
 REMEMBER_GONE = "UPDATE newest_gone SET number = max(number, ?)"
 
 ADD_SPAN = """
-INSERT INTO span (session, name, ord, log, first, last, kind, expands) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO span (session, name, ord, log, first, last, kind, expands, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 DROP_SPANS = "DELETE FROM span WHERE session = ? AND name = ?"
 ADD_CHECKPOINT = """
-INSERT INTO checkpoint (session, ord, id, at, reason, message_count, token_count)
-SELECT :session, coalesce(max(ord), 0) + 1, :id, :at, :reason, :messages, :tokens FROM checkpoint WHERE session = :session
+INSERT INTO checkpoint (session, ord, id, at, reason, message_count, token_count, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+NEXT_CHECKPOINT = "SELECT coalesce(max(ord), 0) + 1 FROM checkpoint WHERE session = ?"
 
 TO_GARBAGE = (
     "INSERT OR IGNORE INTO garbage (unreached) SELECT log FROM span WHERE session = ?1 UNION SELECT ?1"
@@ -122,7 +130,7 @@ PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at)
 FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
 DROP_LIVE = "DELETE FROM live WHERE session = ?"
-PUT_RAW_COPY = "INSERT OR REPLACE INTO raw_copy (session, name, digest) VALUES (?, ?, ?)"
+PUT_RAW_COPY = "INSERT OR REPLACE INTO raw_copy (session, name, digest, crc) VALUES (?, ?, ?, ?)"
 PUT_RAW_BLOB = "INSERT OR IGNORE INTO raw_blob (digest, data) VALUES (?, ?)"
 DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE session = ?"
 RAW_DIGESTS = "SELECT DISTINCT digest FROM raw_copy WHERE session = ?"
@@ -148,8 +156,11 @@ class SqliteWriter(SqliteReader):
         text = title_words(record.session)
         title = (self._numbers.next_document(), text) if text is not None else (None, None)
         self._db.execute(UNBURY, (owner, record.session.id))
-        self._db.execute(INSERT, (owner, record.order_at, change, "create", *title, *columns_of(record)))
-        made = replace(record, num=self._db.last_insert_rowid(), change=change)
+        num = fetch(self._db, NEXT_NUM)[0][0]
+        place = checksum(record.owner, record.session.id, num)
+        values = (owner, record.order_at, change, "create", *title, place, *columns_of(record))
+        self._db.execute(INSERT, (num, *values))
+        made = replace(record, num=num, change=change)
         self._put_tags(owner, made)
         self._count(owner, None, traits_of(made.session))
         return made
@@ -167,18 +178,7 @@ class SqliteWriter(SqliteReader):
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
         owner, s = self._known_owner(record.owner), record.session
         change = self._numbers.next_change(owner)
-        entries = [
-            (
-                position(record.num, row.seq),
-                owner,
-                self._numbers.next_document(),
-                row.entry.id,
-                *row.totals,
-                row.payload,
-                crc32(row.payload),
-            )
-            for row in rows
-        ]
+        entries = [self._entry(owner, record, row) for row in rows]
         try:
             self._db.executemany(ADD_ENTRY, entries)
         except apsw.ConstraintError:
@@ -196,7 +196,8 @@ class SqliteWriter(SqliteReader):
         return replace(record, change=change)
 
     async def put_lease(self, record: Record, lease: Lease) -> None:
-        bound = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at, record.num)
+        crc = lease_checksum(record.owner, record.num, lease)
+        bound = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at, crc, record.num)
         self._db.execute(PUT_LEASE, bound)
 
     async def put_read_at(self, record: Record, at: int) -> None:
@@ -204,26 +205,26 @@ class SqliteWriter(SqliteReader):
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
         self._db.execute(DROP_SPANS, (num, name))
-        self._db.executemany(ADD_SPAN, [(num, name, ord_, *span) for ord_, span in enumerate(spans)])
+        size = len(spans)
+        rows = [
+            (num, name, order, *span, checksum(owner, num, name, order, size, *span))
+            for order, span in enumerate(spans)
+        ]
+        self._db.executemany(ADD_SPAN, rows)
 
     async def put_checkpoint(
         self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
     ) -> None:
-        bound = {
-            "session": num,
-            "id": checkpoint.id,
-            "at": checkpoint.at,
-            "reason": checkpoint.reason,
-            "messages": checkpoint.message_count,
-            "tokens": checkpoint.token_count,
-        }
-        self._db.execute(ADD_CHECKPOINT, bound)
+        ((order,),) = fetch(self._db, NEXT_CHECKPOINT, (num,))
+        counts = (checkpoint.message_count, checkpoint.token_count)
+        row = (num, order, checkpoint.id, checkpoint.at, checkpoint.reason, *counts)
+        self._db.execute(ADD_CHECKPOINT, (*row, checksum(owner, *row)))
         await self.put_spans(owner, num, spans, checkpoint.id)
 
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         pos = position(*place)
         self._unindex([number for (number,) in fetch(self._db, NUMBER, (pos,))])
-        self._db.execute(ERASE, (payload, crc32(payload), pos))
+        self._db.execute(ERASE, (payload, crc32(payload), entry_checksum(owner, *place, payload), pos))
 
     async def bury(self, record: Record, at: int) -> None:
         self._unindex([number for number, _ in fetch(self._db, OLD_TITLE, (record.num,))])
@@ -273,7 +274,7 @@ class SqliteWriter(SqliteReader):
         self._db.execute(MARK_CHANGE, (change, "live", record.num))
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
-        fact_rows.put_facts(self._db, self._known_owner(owner), facts)
+        fact_rows.put_facts(self._db, fact_rows.Owner(self._known_owner(owner), owner), facts)
 
     async def forget_facts(self, owner: str, ids: Sequence[str]) -> None:
         fact_rows.forget_facts(self._db, self._known_owner(owner), ids)
@@ -294,7 +295,7 @@ class SqliteWriter(SqliteReader):
         data = (copy if isinstance(copy, PackedCopy) else packed(copy)).packed
         digest = hashlib.sha256(data).digest()
         before = fetch(self._db, RAW_DIGEST, (num, copy.name))
-        self._db.execute(PUT_RAW_COPY, (num, copy.name, digest))
+        self._db.execute(PUT_RAW_COPY, (num, copy.name, digest, checksum(owner, num, copy.name, digest)))
         self._db.execute(PUT_RAW_BLOB, (digest, data))
         self._db.executemany(DROP_RAW_BLOB, before)
 
@@ -303,6 +304,14 @@ class SqliteWriter(SqliteReader):
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
         self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))
+
+    def _entry(self, owner: int, record: Record, row: Row) -> tuple[object, ...]:
+        """The values of `ADD_ENTRY`."""
+        pos, number = position(record.num, row.seq), self._numbers.next_document()
+        beside = (number, row.entry.id, *row.totals)
+        placed = entry_checksum(record.owner, record.num, row.seq, row.payload)
+        crcs = (crc32(row.payload), placed, checksum(record.owner, pos, *beside))
+        return (pos, owner, *beside, row.payload, *crcs)
 
     def _collect_log(self, log: int, batch: int) -> int:
         """Remove entries of one log, which leaves the queue when none is left to remove."""
