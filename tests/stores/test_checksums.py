@@ -121,9 +121,12 @@ def token(sessions: Sessions, kept: Kept) -> Awaitable[Any]:
 
 
 DAMAGE: dict[str, tuple[str, Ask]] = {
-    "a span of another owner's log": (f"UPDATE span SET log = {EVES} WHERE {{num}} = {ANNS_FORK}", fork),
+    "a span of another owner's log": (
+        f"UPDATE span SET log = {EVES} WHERE {{num}} = {ANNS_FORK} AND log = {ANNS}",
+        fork,
+    ),
     "a span of another session's log": (
-        f"UPDATE span SET log = {ANNS_REWOUND} WHERE {{num}} = {ANNS_FORK}",
+        f"UPDATE span SET log = {ANNS_REWOUND} WHERE {{num}} = {ANNS_FORK} AND log = {ANNS}",
         fork,
     ),
     "a span that ends earlier": (
@@ -296,7 +299,7 @@ async def test_another_owners_messages_are_not_read_even_where_nothing_has_a_che
     await damaged.sql("UPDATE span SET crc = NULL")
     if not damaged.is_postgres:
         await damaged.sql("UPDATE entry SET place_crc = NULL")
-    await damaged.sql(f"UPDATE span SET log = {EVES} WHERE {names['num']} = {ANNS_FORK}")
+    await damaged.sql(f"UPDATE span SET log = {EVES} WHERE {names['num']} = {ANNS_FORK} AND log = {ANNS}")
 
     with pytest.raises(StoreDamaged):
         await fork(damaged.sessions, kept)
