@@ -247,7 +247,7 @@ def check(db: apsw.Connection, index: SearchIndex, *, repair: bool, at: int) -> 
 def _add_checksums(db: apsw.Connection, repaired: list[str]) -> None:
     added = 0
     for statement in ADD_CHECKSUMS:
-        with transaction(db):
+        with writing(db):
             db.execute(statement)
             added += db.changes()
     if added:
