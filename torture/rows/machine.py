@@ -100,8 +100,8 @@ CLOCK_JUMPS = Row(
             clock_jumps.run_trial,
             Change(
                 "stores/sqlite/read_tx.py",
-                "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos",
-                "SELECT payload, crc FROM entry WHERE pos BETWEEN ? AND ? ORDER BY payload ->> 'at', pos",
+                "        return found\n\n    async def totals(",
+                "        return sorted(found, key=lambda each: __import__('json').loads(each)['at'])\n\n    async def totals(",
             ),
         ),
         changed(
