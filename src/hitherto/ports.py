@@ -524,6 +524,11 @@ class Store(Protocol):
         """
         ...
 
+    async def clean(self, *, thoroughly: bool = False) -> None:
+        """Leave nothing of what was removed or erased in logs and free space, unless somebody is reading just then: the
+        next call does. With `thoroughly`, which may take long, nothing in the search and in statistics either."""
+        ...
+
     async def about(self) -> Json:
         """The kind of store, versions and size."""
         ...

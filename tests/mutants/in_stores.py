@@ -268,6 +268,27 @@ MUTANTS = (
         "tests/stores/test_work_counts.py::test_nothing_is_left_of_what_was_deleted[postgres]",
     ),
     mutant(
+        "log-keeps-what-was-erased",
+        "stores/sqlite/store.py",
+        "            self._writer.empty_log()\n",
+        "            pass\n",
+        "tests/stores/test_free_space.py::test_a_log_that_others_have_open_is_emptied[erase]",
+    ),
+    mutant(
+        "planner-keeps-samples-of-what-is-gone",
+        "stores/postgres/store.py",
+        "await self._transactions.run(WRITE, checks.forget_samples)",
+        "pass",
+        "tests/stores/test_free_space.py::test_the_planner_keeps_no_sample_of_what_is_gone[delete]",
+    ),
+    mutant(
+        "quarantine-keeps-what-was-erased",
+        "service/catalog/quarantined.py",
+        "    if not logs:\n",
+        "    if logs or not logs:\n",
+        "tests/stores/test_repair.py::test_what_is_erased_or_deleted_goes_from_the_quarantine_too[erase-sqlite]",
+    ),
+    mutant(
         "restored-backup-keeps-what-was-lost",
         "stores/sqlite/replacement.py",
         "lost = None if losses is None else lose(part, losses)",

@@ -11,6 +11,7 @@ import pytest
 import hitherto
 from hitherto.errors import NotFound
 from hitherto.model import LOCAL, Draft, Text
+from tests.support.conversations import exported, say
 from tests.support.damaged import WORDS, Damaged
 from tests.support.homes import Home
 
@@ -47,6 +48,34 @@ async def test_a_span_that_was_altered_costs_no_message(damaged: Damaged) -> Non
     healed = await damaged.sessions.admin.check(repair=True)
     assert healed.problems == ()
     assert await damaged.sessions.admin.quarantined() == []
+
+
+@on_each_disk
+@pytest.mark.parametrize("how", ["erase", "delete"])
+async def test_what_is_erased_or_deleted_goes_from_the_quarantine_too(damaged: Damaged, how: str) -> None:
+    sessions, session_id = damaged.sessions, await damaged.talk()
+    await sessions.compact(LOCAL, session_id, say("Summary: one to three", "system"), keep=2)
+    lines = await exported(sessions, LOCAL, session_id)
+    await sessions.create(LOCAL)
+    num = "num" if damaged.is_postgres else "session"
+    lost = "(SELECT num FROM session WHERE id = ?)"
+    await damaged.sql(f"DELETE FROM span WHERE {num} IN {lost}", session_id)
+    await damaged.sql("DELETE FROM session WHERE id = ?", session_id)
+    await sessions.admin.check(repair=True)
+    (aside,) = await sessions.admin.quarantined()
+    await sessions.import_(LOCAL, lines)
+
+    if how == "delete":
+        await sessions.delete(LOCAL, session_id)
+    else:
+        first = (await sessions.history(LOCAL, session_id, view="conversation")).entries[0]
+        await sessions.erase(LOCAL, session_id, first.id)
+
+    kept = b"".join([each async for each in sessions.admin.quarantined_messages(aside.number)])
+    assert [word for word in ("one", *WORDS[1:]) if f'"{word}"'.encode() in kept] == WORDS[1:] * (
+        how == "erase"
+    )
+    assert b"Summary" not in kept
 
 
 @on_each_disk

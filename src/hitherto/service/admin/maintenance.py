@@ -46,13 +46,15 @@ class Admin(Room):
     async def check(self, *, repair: bool = False) -> Health:
         """Check the store. With `repair`, mend what is derived, and move what nothing explains to the quarantine.
 
-        If no problem remains, `repair` also removes what nothing reaches and forgets old idempotency keys.
+        If no problem remains, `repair` also removes what nothing reaches forgets old idempotency keys, and leaves nothing of what was erased in
+        logs, free space and statistics.
         """
         health = await self._store.check(repair=repair)
         if not repair or health.problems:
             return health
         collected = await self.collect()
         forgotten = await self.forget_notes()
+        await self._store.clean(thoroughly=True)
         done = ((collected, "unreachable entries removed"), (forgotten, "old idempotency keys removed"))
         return replace(health, repaired=(*health.repaired, *(f"{n} {what}" for n, what in done if n)))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from hitherto.errors import StoreDamaged
-from hitherto.model import RECORDED_IN, RECORDS, Session
+from hitherto.model import RECORDED_IN, RECORDS, Entry, Session, decode_entry
 from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.service.catalog.quarantined import erase_quarantined
 from hitherto.service.notes import forget_question
-from hitherto.service.records import count_said
+from hitherto.service.records import count_said, load_lists
+from hitherto.values import spans as algebra
 
 COLLECT_BATCH = 500
 
@@ -16,18 +19,30 @@ COLLECT_BATCH = 500
 async def bury_session(tx: Writer, record: Record, now: int) -> int:
     """Delete a session, and what sync has read of it if it is a recording; returns how many messages it had."""
     messages = await count_said(tx, record)
+    await erase_quarantined(tx, record.owner, partial(_entries_of, tx, record))
     for doomed in (*await copies_of(tx, record), record):
         await tx.bury(doomed, now)
         await forget_question(tx, record.owner, doomed.session.id)
     return messages
 
 
+async def _entries_of(tx: Reader, record: Record) -> list[Entry]:
+    """All that a session reaches, in checkpoints too."""
+    view = (await load_lists(tx, record)).conversation()
+    for checkpoint in await tx.checkpoints(record.owner, record.num):
+        spans = await tx.spans(record.owner, record.num, checkpoint.id)
+        view += algebra.context(spans, record.num, record.head)
+    return [decode_entry(payload) for payload in await tx.payloads(record.owner, view)]
+
+
 async def collect(store: Store) -> int:
-    """Remove entries that nothing reaches any more, batch by batch; returns how many. It waits while the store is damaged."""
+    """Remove entries that nothing reaches any more, batch by batch, and what logs and free space have of them; returns how many. While
+    the store is damaged, no entry is removed."""
     removed = 0
     with suppress(StoreDamaged):
         while batch := await store.write(lambda tx: tx.collect(COLLECT_BATCH)):
             removed += batch
+    await store.clean()
     return removed
 
 

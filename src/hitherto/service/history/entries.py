@@ -143,6 +143,7 @@ class Entries(Room):
             await erase_entry(tx, key, await require_session(tx, who, session_id), entry_id)
 
         await self._store.write(work, session_id)
+        await self._store.clean()
 
     async def _note_reading(self, record: Record, *, seen: bool) -> None:
         """Remember, at most once an hour, that the session was read: retention spares what people look at.

@@ -16,11 +16,10 @@ from msgspec.structs import replace
 
 from hitherto.model import Entry, encode
 from hitherto.ports import Reader, Record, Writer
+from hitherto.service.catalog.quarantined import source_id
 from hitherto.service.history.append import EncodedEntry
 from hitherto.service.records import blank_entry, is_erased
 
-FORM = re.compile(r"~[0-9]+\Z")
-"""What is put behind an id if the record of this id has changed: see `transfer.synced`."""
 NUMBERED = re.compile(r"line-[0-9]+")
 """The beginning of the id of a record that is only numbered."""
 KEYLESS = "id:"
@@ -75,11 +74,6 @@ def blanked(given: EncodedEntry) -> EncodedEntry:
         return given
     blank = blank_entry(given.entry, len(given.payload))
     return EncodedEntry(blank, encode(blank))
-
-
-def source_id(entry_id: str) -> str:
-    """The id that the source gave a record, of whichever form of it."""
-    return FORM.sub("", entry_id)
 
 
 def _mark(key: bytes, entry: Entry) -> str:

@@ -6,17 +6,18 @@ the context, without the entry, and the next compaction summarises them again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 
 from msgspec.structs import replace
 
 from hitherto.errors import EntryNotFound
-from hitherto.model import Entry, decode_entry, encode, plain_text
+from hitherto.model import Entry, decode_entry, encode
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.deletion import copies_of
-from hitherto.service.history.erased import load_erased, note_erased, source_id
+from hitherto.service.catalog.quarantined import erase_quarantined, source_id, tells_the_same
+from hitherto.service.history.erased import load_erased, note_erased
 from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.notes import forget_question
@@ -35,7 +36,7 @@ async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> 
     """Blank an entry, with the forms that it had before, and take what was derived from it out of every session that
     reaches it. It is remembered, by the store's key, so that reading it again leaves it out."""
     place = await find_place(tx, record, await load_everything(tx, record), entry_id)
-    owner, lost = record.owner, set[str]()
+    owner, lost, olds = record.owner, set[str](), list[Entry]()
     origin = await tx.by_num(owner, place.log)
     for form in await _forms(tx, owner, origin, place, entry_id):
         old = await _blank(tx, owner, form)
@@ -47,8 +48,17 @@ async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> 
         for num in sorted(await tx.reaching(owner, form.log)):
             lost |= await _forget_derived(tx, key, owner, num, form, old)
         await _bury_copies(tx, key, record, old)
+        olds.append(old)
+    await erase_quarantined(tx, owner, _these(olds))
     for title in sorted(lost):
         await _forget_copies(tx, owner, title)
+
+
+def _these(entries: Sequence[Entry]) -> Callable[[], Awaitable[Sequence[Entry]]]:
+    async def load() -> Sequence[Entry]:
+        return entries
+
+    return load
 
 
 async def erase_known(tx: Writer, key: bytes, record: Record) -> int:
@@ -81,12 +91,10 @@ async def _bury_copies(tx: Writer, key: bytes, record: Record, old: Entry) -> No
 
     Its messages that may be the erased one are remembered as such, should the session be read again.
     """
-    said = plain_text(old)
     for copy in await copies_of(tx, record):
         for payload in await tx.payloads(copy.owner, await load_everything(tx, copy)):
             entry = decode_entry(payload)
-            told = plain_text(entry)
-            if said and told and (said in told or told in said):
+            if tells_the_same(old, entry):
                 await note_erased(tx, key, copy, entry)
         await tx.bury(copy, await tx.now())
 

@@ -103,6 +103,9 @@ class MemoryStore:
     async def check(self, *, repair: bool) -> Health:
         return Health(checked=CHECKED, problems=tuple(problems(self._shared.tables)))
 
+    async def clean(self, *, thoroughly: bool = False) -> None:
+        """There is neither log nor free space."""
+
     async def about(self) -> Json:
         owners = self._shared.tables.owners.values()
         logs = [log for own in owners for log in own.logs.values()]

@@ -96,6 +96,7 @@ _EXPLAINED = """quarantine q WHERE EXISTS (SELECT FROM session s WHERE s.owner =
     OR EXISTS (SELECT FROM span p WHERE p.owner = q.owner AND p.log = q.log)"""
 EXPLAINED = f"SELECT count(*) FROM {_EXPLAINED}"
 RELEASE_EXPLAINED = f"WITH gone AS (DELETE FROM {_EXPLAINED} RETURNING 1) SELECT count(*) FROM gone"
+ANALYZE = "ANALYZE session, title, entry, fact, fact_mark, tag, live, memo, raw_copy"
 KEEP_PROBLEMS = """
 INSERT INTO known_problems (one, problems) VALUES (1, %s) ON CONFLICT (one) DO UPDATE SET problems = excluded.problems
 """
@@ -220,6 +221,12 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
         problems=tuple(problems),
         repaired=(*(unexplained if sets_aside else ()), *(derived if repair else ())),
     )
+
+
+async def forget_samples(tx: Statements) -> None:
+    """Draw samples of the tables anew: those that the planner has may be words that are gone."""
+    await tx.queue(UNHURRIED)
+    await tx.queue(ANALYZE)
 
 
 async def _remember(transactions: Transactions, problems: list[str]) -> None:

@@ -225,6 +225,10 @@ class PostgresStore:
     async def check(self, *, repair: bool) -> Health:
         return await checks.check(self._transactions, repair=repair)
 
+    async def clean(self, *, thoroughly: bool = False) -> None:
+        if thoroughly:
+            await self._transactions.run(WRITE, checks.forget_samples)
+
     async def about(self) -> Json:
         rows = await self._transactions.run(READ, lambda tx: tx.rows(ABOUT))
         names = ("server", "database", "namespace", "schema", "bytes", "sessions")

@@ -29,6 +29,7 @@ QUICK_SECONDS = 0.001
 FEW = 64
 """More jobs than this are too much work for the caller's loop."""
 WAL_PAGES = 4_000
+EMPTYING_PAUSES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 OF_THE_FILE = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.NoMemError)
 """Errors that are not of one job: no other job of the transaction can be trusted either."""
 
@@ -153,6 +154,24 @@ class WriterThread:
     def submit_quietly(self, work: Work) -> None:
         """Do it some time, if nothing fails and it is not closing; from any thread."""
         self._enqueue([_Job(work)])
+
+    def empty_log(self) -> None:
+        """Fold the log into the file and empty it: what was erased is in its old pages. If others read all the time, the log
+        stays, and the next caller tries again."""
+        for pause in EMPTYING_PAUSES:
+            time.sleep(pause)
+            with self._turn:
+                if self._closed:
+                    return
+                self._inline = True  # waits for nobody: whoever writes waits for this
+                try:
+                    self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    self._wal_pages = 0
+                    return
+                except apsw.BusyError:
+                    continue
+                finally:
+                    self._inline = False
 
     def close(self) -> None:
         """Finish what was submitted, refuse what comes later, and stop."""

@@ -190,6 +190,10 @@ class SqliteStore:
     async def check(self, *, repair: bool) -> Health:
         return await asyncio.to_thread(self._check, repair)
 
+    async def clean(self, *, thoroughly: bool = False) -> None:
+        if not self._read_only:
+            await asyncio.to_thread(self._clean, thoroughly)
+
     async def about(self) -> Json:
         with translate_errors(self._path):
             db = self._reader()
@@ -265,6 +269,13 @@ class SqliteStore:
                 copy_whole(db, target)
             finally:
                 db.close()
+
+    def _clean(self, thoroughly: bool) -> None:
+        with translate_errors(self._path):
+            if thoroughly:
+                self._index.catch_up()
+                self._index.purge()
+            self._writer.empty_log()
 
     def _check(self, repair: bool) -> Health:
         with translate_errors(self._path):
