@@ -43,6 +43,20 @@ MUTANTS = (
         "tests/stores/test_versions.py::test_what_a_program_of_0_1_writes_and_collects_by_fails[sqlite]",
     ),
     mutant(
+        "unfinished-write-left-open",
+        "stores/sqlite/commit_queue.py",
+        "            undo_unfinished(self._db)\n",
+        "",
+        "tests/stores/test_sqlite.py::test_a_write_that_could_not_even_be_undone_does_not_block_the_next",
+    ),
+    mutant(
+        "unfinished-read-left-open",
+        "stores/sqlite/store.py",
+        "            undo_unfinished(db)\n",
+        "",
+        "tests/stores/test_sqlite.py::test_a_read_that_could_not_be_ended_does_not_block_the_next",
+    ),
+    mutant(
         "folder-of-a-backup-not-synced",
         "stores/sqlite/replacement.py",
         "sync_folder(target.parent)",

@@ -134,6 +134,42 @@ async def test_an_append_whose_commit_fails_is_not_acknowledged(
     assert [entry.parts for entry in page.entries] == [(Text(text="kept"),)]
 
 
+def without_memory(*starts: str) -> Callable[..., bool]:
+    """Lets the statements that begin so fail for want of memory."""
+
+    def trace(_: object, statement: str, __: object) -> bool:
+        if statement.startswith(starts):
+            raise apsw.NoMemError
+        return True
+
+    return trace
+
+
+async def test_a_write_that_could_not_even_be_undone_does_not_block_the_next(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    session = await sessions.create(LOCAL)
+    store._writer.connection.exec_trace = without_memory("COMMIT", "ROLLBACK")
+    with pytest.raises(StoreError, match="not enough memory"):
+        await sessions.append(LOCAL, session.id, said("lost"))
+    store._writer.connection.exec_trace = None
+    await sessions.append(LOCAL, session.id, said("kept"))
+    page = await sessions.history(LOCAL, session.id)
+    assert [entry.parts for entry in page.entries] == [(Text(text="kept"),)]
+
+
+async def test_a_read_that_could_not_be_ended_does_not_block_the_next(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    session = await sessions.create(LOCAL)
+    store._reader().exec_trace = without_memory("COMMIT", "ROLLBACK")
+    with pytest.raises(StoreError, match="not enough memory"):
+        await sessions.get(LOCAL, session.id)
+    store._reader().exec_trace = None
+    await sessions.append(LOCAL, session.id, said("seen"))
+    assert (await sessions.get(LOCAL, session.id)).message_count == 1
+
+
 @pytest.mark.parametrize("disk", [0.0, 1.0], ids=["quick disk", "slow disk"])
 async def test_writers_that_come_together_share_one_commit(
     sessions: Sessions, store: SqliteStore, disk: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture.rows import agreement, growth, inputs, kills, load, machine, postgres, stores, supply
+from torture.rows import agreement, faults, growth, inputs, kills, load, machine, postgres, stores, supply
 from torture.trial.row import Row
 
 GROUPS: dict[str, tuple[Row, ...]] = {
@@ -15,7 +15,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
         kills.R5,
         *stores.KEPT,
     ),
-    "Faults survived": (*machine.SURVIVED, *stores.SURVIVED, machine.CLOCK_JUMPS),
+    "Faults survived": (*machine.SURVIVED, *faults.IN_TURN, *stores.SURVIVED, machine.CLOCK_JUMPS),
     "Beyond one machine": (postgres.R20,),
     "Load held": (*load.ROWS, agreement.R19, growth.R21),
     "Bad inputs": (*inputs.ROWS, *supply.ROWS),

@@ -139,4 +139,10 @@ FOUND: tuple[Found, ...] = (
         "A task that gets a connection checks whether it was cancelled.",
         "tests/stores/test_postgres.py::test_who_waits_for_a_connection_and_is_cancelled_when_one_comes_ends",
     ),
+    Found(
+        "A write or read that ran out of memory so that not even its ROLLBACK succeeded left its transaction open: every later "
+        "one of that process failed. (R9c)",
+        "What is still open is undone before the next begins.",
+        "tests/stores/test_sqlite.py::test_a_write_that_could_not_even_be_undone_does_not_block_the_next",
+    ),
 )

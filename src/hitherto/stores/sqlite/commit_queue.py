@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import apsw
 
 from hitherto.errors import StoreUnavailable
-from hitherto.stores.sqlite.connection import drive, fetch
+from hitherto.stores.sqlite.connection import drive, fetch, undo_unfinished
 
 T = TypeVar("T")
 BATCH = 256
@@ -266,6 +266,7 @@ class WriterThread:
 
     def _commit(self, batch: list[_Job]) -> list[_Done]:
         try:
+            undo_unfinished(self._db)
             self._db.execute("BEGIN IMMEDIATE")
             numbers = self._numbers_now()
             done = [self._do(job, numbers, alone=len(batch) == 1) for job in batch]

@@ -70,6 +70,12 @@ def fetch(db: apsw.Connection, sql: str, bound: Any = ()) -> list[Any]:
     return db.execute(sql, bound).fetchall()
 
 
+def undo_unfinished(db: apsw.Connection) -> None:
+    """Undo what is still open because its own end failed, for want of memory say: else nothing could begin any more."""
+    if db.in_transaction:
+        db.execute("ROLLBACK")
+
+
 @contextlib.contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
     """All of it or nothing; the lock for writing is taken at once."""

@@ -31,6 +31,7 @@ from hitherto.stores.sqlite.connection import (
     fetch,
     open_file,
     translate_errors,
+    undo_unfinished,
 )
 from hitherto.stores.sqlite.migrate import check_writer, migrate, shipped, version
 from hitherto.stores.sqlite.read_only import NoWriter, Stillness, can_be_written, open_read_only
@@ -132,6 +133,7 @@ class SqliteStore:
     def _read(self, work: Callable[[Reader], Awaitable[T]], index: SearchIndex | None) -> T:
         with translate_errors(self._path):
             db = self._reader()
+            undo_unfinished(db)
             db.execute("BEGIN")
             try:
                 return drive(work(SqliteReader(db, index, self._now, self._owners)))
