@@ -22,6 +22,14 @@ MUTANTS = (
         "test_a_process_without_a_free_descriptor_takes_nobody_living_for_dead[memory]",
     ),
     mutant(
+        "summary-beside-kept-messages-stays",
+        "values/spans.py",
+        "if span.expands in checkpoints]",
+        "if span.expands in checkpoints and not _kept_after(spans, at)]",
+        "tests/service/history/test_erasure.py::"
+        "test_a_summary_goes_with_a_message_that_was_kept_beside_it_because_it_may_quote_it[memory-same connection-a model]",
+    ),
+    mutant(
         "deleted-session-imported-unasked",
         "service/transfer/import_.py",
         "if await tx.buried(owner, name.session):",

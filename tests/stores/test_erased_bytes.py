@@ -38,8 +38,8 @@ async def history(sessions: Sessions, rng: random.Random, numbers: range) -> dic
         if rng.random() < 0.3:
             await sessions.fork(LOCAL, current, at=done.entries[0], before=rng.random() < 0.5)
         if rng.random() < 0.3:
-            # A message that is kept is not in view of its summary, so that one must not quote it: none is kept here.
-            await sessions.compact(LOCAL, current, say(f"Summary: {word(number)}", "system"), keep=0)
+            summary = say(f"Summary: {word(number)}", "system")
+            await sessions.compact(LOCAL, current, summary, keep=rng.randrange(3))
         if rng.random() < 0.2:
             await sessions.rewind(LOCAL, current, done.entries[0])
     return places

@@ -168,24 +168,18 @@ def checkpoints_holding(lists: Mapping[str, Sequence[Span]], place: EntryPlace) 
     return frozenset(known)
 
 
-def summaries_of_place(spans: Sequence[Span], place: EntryPlace, checkpoints: Collection[str]) -> list[int]:
-    """Where in a list stand summaries of these checkpoints, other than those beside which the place was kept."""
-    return [
-        at
-        for at, span in enumerate(spans)
-        if span.expands in checkpoints and not any(kept.holds(place) for kept in _kept_after(spans, at))
-    ]
+def summaries_of(spans: Sequence[Span], checkpoints: Collection[str]) -> list[int]:
+    """Where in a list stand summaries of these checkpoints. What was kept beside a summary is in its checkpoint too."""
+    return [at for at, span in enumerate(spans) if span.expands in checkpoints]
 
 
-def unfold_summaries(
-    spans: Sequence[Span], place: EntryPlace, checkpoints: Collection[str], expand: Expand
-) -> Spans:
-    """The spans with each summary that covers the place, and what was kept beside it, as what it stands for."""
+def unfold_summaries(spans: Sequence[Span], checkpoints: Collection[str], expand: Expand) -> Spans:
+    """The spans with each summary of these checkpoints, and what was kept beside it, as what it stands for."""
     out: list[Span] = []
     waiting: list[Sequence[Span]] = [spans]
     while waiting:
         level = waiting.pop()
-        at = next(iter(summaries_of_place(level, place, checkpoints)), None)
+        at = next(iter(summaries_of(level, checkpoints)), None)
         if at is None:
             out.extend(level)
         else:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
 from hitherto.engine import Choices
 from hitherto.errors import SessionDeleted
-from hitherto.model import Entry, Filter, Principal, Text
+from hitherto.model import Entry, Filter, Principal, Text, plain_text
 from hitherto.ports import RawCopy
 from hitherto.service import Imported, Sessions
 from hitherto.service.compaction.imported import Summarised
 from hitherto.service.records import is_erased
+from hitherto.summariser import CompactionPolicy, Summary
 from hitherto.updates import Titled
 from tests.support.conversations import exported, finds, say, started, talk, told
 from tests.support.homes import Clock
@@ -86,12 +89,11 @@ async def test_summaries_of_summaries_go_too(sessions: Sessions, reader: Session
 async def test_a_summary_that_never_saw_what_was_erased_stays(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
-    session_id, ids = await shrunk(sessions, ann, "My name is Ada.")
+    session_id, _ = await shrunk(sessions, ann, "My name is Ada.")
     (after,) = await talk(sessions, ann, session_id, VAULT)
     before = await told(reader, ann, session_id)
-    for entry in (ids[-1], after):  # the one was kept beside the summary, the other said after it
-        await sessions.erase(ann, session_id, entry)
-    assert await told(reader, ann, session_id) == [*before[:-2], "", ""]
+    await sessions.erase(ann, session_id, after)
+    assert await told(reader, ann, session_id) == [*before[:-1], ""]
     assert not await leaks(reader, ann, session_id)
     assert (await reader.get(ann, session_id)).last_compaction is not None
 
@@ -121,6 +123,36 @@ async def test_a_summary_by_whomever_goes(
     await sessions.erase(ann, session.id, ids[0])
     assert not await leaks(reader, ann, session.id)
     assert await told(reader, ann, session.id) == ["", "and", "the end"]
+
+
+class Quoting:
+    """A summariser that quotes what is kept beside its summary, though it should not."""
+
+    async def summarise(
+        self,
+        retired: Sequence[Entry],  # noqa: ARG002
+        kept: Sequence[Entry],
+        policy: CompactionPolicy,  # noqa: ARG002
+    ) -> Summary:
+        return Summary(text="They end with: " + plain_text(kept[-1]), model="a:model")
+
+
+@pytest.mark.parametrize("by", ["anybody", "a model"])
+async def test_a_summary_goes_with_a_message_that_was_kept_beside_it_because_it_may_quote_it(
+    sessions: Sessions, reader: Sessions, ann: Principal, by: str
+) -> None:
+    session, ids = await started(sessions, ann, *[FILLER] * 8, VAULT)
+    if by == "anybody":
+        await sessions.compact(ann, session.id, say(f"{WORD} is kept.", "system"), keep=1)
+    else:
+        assert (await sessions.compaction.shrink(ann, session.id, summariser=Quoting())).compacted
+    fork = await sessions.fork(ann, session.id)
+    await sessions.compact(ann, session.id, say(f"And again: {WORD}.", "system"), keep=0)
+    await sessions.erase(ann, session.id, ids[-1])
+    assert not await tells(reader, ann)
+    for each in (session, fork):
+        assert await told(reader, ann, each.id) == [*[FILLER] * 8, ""]
+    assert (await reader.admin.check(repair=False)).problems == ()
 
 
 async def test_a_session_is_restored_to_what_it_was_without_what_was_erased(

@@ -1,6 +1,7 @@
 """Erasing an entry with everything derived from it, including every summary made with it in view.
 
-Which words of a summary came from which entry is unknown, so the whole summary goes. The messages it replaced are back in
+Which words of a summary came from which entry is unknown, so the whole summary goes. Whoever wrote it was given the whole
+context of that time, also what was kept beside it. The messages it replaced are back in
 the context, without the entry, and the next compaction summarises them again.
 """
 
@@ -146,7 +147,7 @@ async def _forget_copies(tx: Writer, owner: str, title: str) -> None:
 
 
 async def _drop_summaries(tx: Writer, record: Record, place: EntryPlace) -> tuple[Record, list[Entry]]:
-    """The session without the summaries made from the entry at a place, and these; the caller stores the record, as a
+    """The session without the summaries made with the entry at a place in view, and these; the caller stores the record, as a
     change."""
     owner, num, head = record.owner, record.num, record.head
     known = [checkpoint.id for checkpoint in await tx.checkpoints(owner, num)]
@@ -156,11 +157,11 @@ async def _drop_summaries(tx: Writer, record: Record, place: EntryPlace) -> tupl
     blanked = [
         await _blank(tx, owner, EntryPlace(spans[at].log, spans[at].first))
         for spans in (present, *lists.values())
-        for at in algebra.summaries_of_place(spans, place, made)
+        for at in algebra.summaries_of(spans, made)
     ]
-    if not algebra.summaries_of_place(present, place, made):
+    if not algebra.summaries_of(present, made):
         return record, blanked
-    spans = algebra.closed(algebra.unfold_summaries(present, place, made, lists.__getitem__), num, head)
+    spans = algebra.closed(algebra.unfold_summaries(present, made, lists.__getitem__), num, head)
     await tx.put_spans(owner, num, algebra.opened(spans, num, head))
     session = await recount_session(tx, record, spans, record.session)
     compacted = session.last_compaction if algebra.summaries(spans) else None
