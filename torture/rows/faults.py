@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from torture.faults import sqlite
-from torture.trial.program import broken, whole
+from tests.mutants import Change
+from torture.faults import postgres, sqlite
+from torture.trial.program import broken, changed, each, whole
 from torture.trial.row import Row
 
 EACH_CALL = Row(
@@ -24,5 +25,36 @@ EACH_CALL = Row(
     control=broken(sqlite.run_trial, "failed-commit-acknowledged"),
     broken="a failed COMMIT is acknowledged",
 )
+EACH_STATEMENT = Row(
+    key="R4b",
+    promise="At whichever statement PostgreSQL is cut off, a second try with the same key makes it certain",
+    target="30 operations, cut off before and after every statement in turn: done or refused with a code, never half; the next"
+    " try succeeds and nothing is done twice; the store is whole",
+    how=(
+        "A relay on loopback reads PostgreSQL's protocol and breaks the connection at the first statement of an operation, then"
+        " at the second, until the operation passes untouched; before the statement, so that PostgreSQL never sees it, and after"
+        " it, so that PostgreSQL has done it (a COMMIT, too) and nobody hears that. The operations and the judgement are those of"
+        " R9c, but for one: what was refused may have been done, if the end of the transaction was on its way. The same call with"
+        " the same idempotency key must then give the right answer, and the store must have it once."
+    ),
+    run=whole(postgres.run_trial),
+    control=each(
+        changed(
+            postgres.run_trial,
+            Change("service/idempotency.py", "    await request.remember(tx, answer)\n", ""),
+        ),
+        changed(
+            postgres.run_trial,
+            Change(
+                "stores/postgres/transactions.py",
+                "    if failure is None:\n        return result\n",
+                "    if failure is None or committing:\n        return result\n",
+            ),
+        ),
+    ),
+    broken="keys are not remembered; then a COMMIT without an answer counts as done",
+    in_tests=False,  # a database for each statement takes long
+    short_forms=("tests/torture/test_faults.py::test_an_append_is_certain_wherever_postgres_is_cut_off",),
+)
 
-IN_TURN = (EACH_CALL,)
+IN_TURN = (EACH_CALL, EACH_STATEMENT)
