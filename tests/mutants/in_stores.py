@@ -219,6 +219,20 @@ MUTANTS = (
         "[sqlite-a raw copy of which a bit has flipped]",
     ),
     mutant(
+        "missing-entries-left-out-postgres",
+        "stores/postgres/read_tx.py",
+        "if missing := sum(stretch.size for stretch in stretches) - len(rows):",
+        "stretches = [stretch for stretch in stretches if len(rows) == stretch.size]\n        if missing := 0:",
+        "tests/stores/test_checksums.py::test_what_was_altered_or_is_in_a_wrong_place_is_noticed[postgres-an entry that is gone]",
+    ),
+    mutant(
+        "altered-session-served-postgres",
+        "stores/postgres/rows.py",
+        "return bool(known == expected or is_of_older_program)",
+        "return True",
+        "tests/stores/test_checksums.py::test_what_was_altered_or_is_in_a_wrong_place_is_noticed[postgres-another parent]",
+    ),
+    mutant(
         "mended-by-what-is-left",
         "stores/sqlite/check.py",
         "readable = not problems",

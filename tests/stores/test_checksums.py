@@ -18,7 +18,7 @@ ANN = Principal(owner="ann")
 EVE = Principal(owner="eve")
 ASKED_FOR_EVES = "eve's own words"
 
-on_each_disk = pytest.mark.parametrize("home", ["sqlite"], indirect=True)
+on_each_disk = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 
 
 def said(text: str) -> Draft:
@@ -166,7 +166,8 @@ DAMAGE: dict[str, tuple[str, Ask]] = {
     "a fact of another time": ("UPDATE fact SET at = 2 WHERE id = 'fact-ann'", facts_found),
     "a fact of another session": ("UPDATE fact SET session = 'ann-3' WHERE id = 'fact-ann'", facts),
     "a fact of another owner": (
-        "UPDATE fact SET owner = (SELECT owner FROM session WHERE id = 'ann-1') WHERE id = 'fact-eve'",
+        """DELETE FROM fact_mark WHERE id = 'fact-eve';
+        UPDATE fact SET owner = (SELECT owner FROM session WHERE id = 'ann-1') WHERE id = 'fact-eve'""",
         facts,
     ),
     "more scopes of a token": ("UPDATE token SET scopes = 'read write admin' WHERE id = '{token}'", token),
@@ -212,16 +213,36 @@ SQLITE_DAMAGE: dict[str, tuple[str, Ask]] = {
     ),
     "a raw copy that is gone": ("DELETE FROM raw_blob", raw),
 }
+POSTGRES_DAMAGE: dict[str, tuple[str, Ask]] = {
+    "an entry that is gone": (f"DELETE FROM entry WHERE log = {ANNS} AND seq = 2", history),
+    "an entry in another's place": (
+        f"""WITH gone AS (DELETE FROM entry WHERE log = {ANNS} AND seq = 2)
+        UPDATE entry SET log = {ANNS}, seq = 6, owner = 'ann' WHERE log = {EVES} AND seq = 2;
+        UPDATE entry SET seq = 2 WHERE log = {ANNS} AND seq = 6""",
+        history,
+    ),
+    "other words of an entry": (
+        f"UPDATE entry SET payload = convert_to(replace(convert_from(payload, 'UTF8'), 'two', 'ten'), 'UTF8') WHERE log = {ANNS}",
+        history,
+    ),
+    "other words of a fact": ("UPDATE fact SET text = 'ann likes nuts' WHERE id = 'fact-ann'", facts),
+    "a raw copy of another owner": (
+        f"UPDATE raw_copy SET owner = 'ann', num = {ANNS}, name = 'b' WHERE num = {EVES}",
+        raw,
+    ),
+    "other bytes of a raw copy": ("UPDATE raw_copy SET data = 'x'", raw),
+}
 ALL_DAMAGE = [
     *(("sqlite", name) for name in (*DAMAGE, *SQLITE_DAMAGE)),
+    *(("postgres", name) for name in (*DAMAGE, *POSTGRES_DAMAGE)),
 ]
 
 
 @pytest.mark.parametrize(("home", "name"), ALL_DAMAGE, indirect=["home"])
 async def test_what_was_altered_or_is_in_a_wrong_place_is_noticed(damaged: Damaged, name: str) -> None:
     kept = await filled(damaged.sessions)
-    names = POSTGRES_NAMES if damaged.is_postgres else SQLITE_NAMES
-    statements, ask = (DAMAGE | SQLITE_DAMAGE)[name]
+    own, names = (POSTGRES_DAMAGE, POSTGRES_NAMES) if damaged.is_postgres else (SQLITE_DAMAGE, SQLITE_NAMES)
+    statements, ask = (DAMAGE | own)[name]
     assert (await damaged.sessions.admin.check()).problems == ()
 
     for statement in statements.format(token=kept.token, **names).split(";"):
@@ -249,13 +270,30 @@ OLDER_PROGRAM = {
         lease_acquired{at} = lease_acquired{at} + 70, lease_expires{at} = lease_expires{at} + 70 WHERE id = 'ann-1'""",
     "a revoked token": "UPDATE token SET revoked_at = 7 WHERE id = '{token}'",
 }
+OLDER_PROGRAM_ON_POSTGRES = {
+    "a title": "UPDATE session SET title = 'new', revision = revision + 1, change = change + 1 WHERE id = 'ann-1'",
+    "a fact": """INSERT INTO fact (owner, id, at, text, kind, session, entries, more)
+        VALUES ('ann', 'fact-ann', 1, 'ann likes nuts', 'fact', 'ann-1', '[]', '{{}}')
+        ON CONFLICT (owner, id) DO UPDATE SET text = excluded.text, said = excluded.said""",
+    "a raw copy": f"""INSERT INTO raw_copy (owner, num, name, data) VALUES ('ann', {ANNS}, 'a', 'the new file')
+        ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data""",
+    "an erased message": f"""UPDATE entry SET number = NULL, words = NULL, payload = convert_to(
+            '{{{{"id":"' || id || '","at":1,"role":"user","meta":{{{{"erased":true,"bytes":9}}}}}}}}', 'UTF8')
+        WHERE log = {ANNS} AND seq = 2""",
+}
+OLDER_PROGRAM_ON_SQLITE = {
+    "an erased message": f"""UPDATE entry SET erased = 1, crc = NULL, payload = CAST(
+            '{{{{"id":"' || id || '","at":1,"role":"user","meta":{{{{"erased":true,"bytes":9}}}}}}}}' AS BLOB)
+        WHERE pos = {ANNS} << 24 | 2""",
+}
 
 
 @on_each_disk
 async def test_what_a_program_wrote_that_knows_of_no_checksums_is_believed(damaged: Damaged) -> None:
     kept = await filled(damaged.sessions)
     names = POSTGRES_NAMES if damaged.is_postgres else SQLITE_NAMES
-    for statement in OLDER_PROGRAM.values():
+    own = OLDER_PROGRAM_ON_POSTGRES if damaged.is_postgres else OLDER_PROGRAM_ON_SQLITE
+    for statement in (OLDER_PROGRAM | own).values():
         await damaged.sql(statement.format(token=kept.token, **names))
 
     held = await damaged.sessions.leases.current(ANN, kept.session)
@@ -263,7 +301,12 @@ async def test_what_a_program_wrote_that_knows_of_no_checksums_is_believed(damag
     assert held.holder == "another"
     assert await token(damaged.sessions, kept) is None
     assert len(await damaged.sessions.tokens.all("ann")) == 1
-    assert (await damaged.sessions.admin.check()).problems == ()
+    assert [bool(entry.parts) for entry in (await history(damaged.sessions, kept)).entries] == [1, 0, 1, 1, 1]
+    if damaged.is_postgres:
+        assert (await damaged.sessions.get(ANN, kept.session)).title == "new"
+        assert [fact.text for fact in await facts(damaged.sessions, kept)] == ["ann likes nuts"]
+        assert [copy.data for copy in await raw(damaged.sessions, kept)] == [b"the new file"]
+    assert not [told for told in (await damaged.sessions.admin.check()).problems if "altered" in told]
 
 
 FORGET_CHECKSUMS = ("session", "entry", "span", "checkpoint", "fact", "token", "raw_copy")
@@ -274,9 +317,13 @@ async def test_rows_without_a_checksum_are_believed_until_doctor_gives_them_one(
     kept = await filled(damaged.sessions)
     for table in FORGET_CHECKSUMS:
         await damaged.sql(f"UPDATE {table} SET crc = NULL")
-    if not damaged.is_postgres:
-        await damaged.sql("UPDATE session SET place_crc = NULL, lease_crc = NULL")
-        await damaged.sql("UPDATE entry SET place_crc = NULL, row_crc = NULL")
+    await damaged.sql("UPDATE session SET lease_crc = NULL")
+    await damaged.sql("UPDATE entry SET row_crc = NULL")
+    if damaged.is_postgres:
+        await damaged.sql("UPDATE raw_copy SET digest = NULL")
+    else:
+        await damaged.sql("UPDATE session SET place_crc = NULL")
+        await damaged.sql("UPDATE entry SET place_crc = NULL")
 
     for ask in (history, fork, checkpoints, lease, facts, raw, token):
         assert await ask(damaged.sessions, kept)

@@ -45,10 +45,10 @@ def lease_checksum(owner: str, num: int, lease: Lease) -> int:
     return (acquired << FENCE_BITS | fence) << 32 | whole
 
 
-def is_lease_whole(owner: str, num: int, lease: Lease, known: int | None) -> bool:
+def is_lease_whole(owner: str, num: int, lease: Lease | None, known: int | None) -> bool:
     """Whether the lease is what was written. One that a program took which knows of no checksums is believed."""
-    if known is None:
-        return True
+    if known is None or lease is None:
+        return known is None
     expected = lease_checksum(owner, num, lease)
     stamp, known_stamp = expected >> 32, known >> 32
     mask = (1 << FENCE_BITS) - 1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
-from hitherto.model import decode_entry, search_text
+from hitherto.model import Lease, decode_entry, search_text
 from hitherto.ports import Health, Record
 from hitherto.stores.postgres import search
 from hitherto.stores.postgres.pending_rows import (
@@ -21,11 +22,22 @@ from hitherto.stores.postgres.pending_rows import (
     tag_values,
     title_values,
 )
-from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
+from hitherto.stores.postgres.read_tx import is_entry_whole
+from hitherto.stores.postgres.rows import (
+    COLUMNS,
+    OWN,
+    Row,
+    is_session_whole,
+    session_checksum,
+    whole_records,
+)
 from hitherto.stores.postgres.statistics import days_of, kept_days, recount
+from hitherto.stores.postgres.tokens import is_whole as is_token_whole
 from hitherto.stores.postgres.transactions import ANY_PLAN, READ, UNHURRIED, WRITE, Statements, Transactions
 from hitherto.values import words
+from hitherto.values.checksums import checksum, entry_seeds, is_lease_whole, lease_checksum
 
+OWNER, NUM = OWN.index("owner"), OWN.index("num")
 BATCH = 500
 MOST_TOLD = 100
 
@@ -167,6 +179,168 @@ MEND_FACETS = (
     SELECT owner, kind, value, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s""",
 )
 
+
+class _Verdict(NamedTuple):
+    """Whether a row is what was written, and the checksums that it lacks."""
+
+    whole: bool
+    lacks: tuple[int | bytes, ...] | None
+
+
+class _Summed(NamedTuple):
+    """Rows with checksums: batch after batch in the order of their key, which begins behind `start`."""
+
+    rows: str
+    start: tuple[object, ...]
+    judge: Callable[[Row], _Verdict]
+    give: str
+
+
+def _judge_session(row: Row) -> _Verdict:
+    expected = session_checksum(row[2:])
+    known = row[2 + OWN.index("crc")]
+    return _Verdict(is_session_whole(row[2:]), None if known == expected else (expected,))
+
+
+def _judge_lease(row: Row) -> _Verdict:
+    owner, num, holder, fence, acquired, expires, known = row
+    if holder is None:
+        return _Verdict(known is None, None)
+    lease = Lease(holder=holder, fence=fence, acquired_at=acquired, expires_at=expires)
+    expected = lease_checksum(owner, num, lease)
+    return _Verdict(is_lease_whole(owner, num, lease, known), None if known == expected else (expected,))
+
+
+def _judge_entry(row: Row) -> _Verdict:
+    owner, log, seq, payload, crc, erased, *beside, row_crc = row
+    (seed,) = entry_seeds(owner, log, seq, seq)
+    expected = (crc32(payload, seed), checksum(owner, log, seq, *beside))
+    whole = is_entry_whole(seed, payload, crc, erased) and row_crc in (None, expected[1])
+    return _Verdict(whole, None if (crc, row_crc) == expected else expected)
+
+
+def _judge_checkpoint(row: Row) -> _Verdict:
+    *checked, crc, has_spans = row
+    verdict = _judge((*checked, crc))
+    return verdict._replace(whole=verdict.whole and has_spans)
+
+
+def _judge_token(row: Row) -> _Verdict:
+    *checked, crc = row
+    expected = checksum(*checked)
+    return _Verdict(is_token_whole(row), None if crc == expected else (expected,))
+
+
+def _judge_raw_copy(row: Row) -> _Verdict:
+    owner, num, name, found, digest, crc = row
+    expected = (found, checksum(owner, num, name, found))
+    return _Verdict(
+        digest in (None, found) and crc in (None, expected[1]),
+        None if (digest, crc) == expected else expected,
+    )
+
+
+def _judge(row: Row) -> _Verdict:
+    """By a checksum of all that is before it."""
+    *checked, crc = row
+    expected = checksum(*checked)
+    return _Verdict(crc in (None, expected), None if crc == expected else (expected,))
+
+
+def _batch(columns: str, table: str, *key: str) -> str:
+    led = ", ".join(key)
+    bound = ", ".join("%s" for _ in key)
+    return f"SELECT {led}, {columns} FROM {table} WHERE ({led}) > ({bound}) ORDER BY {led} LIMIT {BATCH}"
+
+
+SUMMED = {
+    "sessions": _Summed(
+        _batch(COLUMNS, "session", "owner", "num"),
+        ("", 0),
+        _judge_session,
+        "UPDATE session SET crc = %s WHERE owner = %s AND num = %s",
+    ),
+    "leases": _Summed(
+        _batch(
+            "lease_holder, lease_fence, lease_acquired_at, lease_expires_at, lease_crc",
+            "session",
+            "owner",
+            "num",
+        ),
+        ("", 0),
+        _judge_lease,
+        "UPDATE session SET lease_crc = %s WHERE owner = %s AND num = %s",
+    ),
+    "entries": _Summed(
+        _batch(
+            "payload, crc, number IS NULL, id, role, total_tokens, total_errors, total_cost, total_bytes, row_crc",
+            "entry",
+            "owner",
+            "log",
+            "seq",
+        ),
+        ("", 0, 0),
+        _judge_entry,
+        "UPDATE entry SET crc = %s, row_crc = %s WHERE owner = %s AND log = %s AND seq = %s",
+    ),
+    "spans": _Summed(
+        _batch(
+            "(SELECT count(*) FROM span n WHERE n.owner = p.owner AND n.num = p.num AND n.name = p.name),"
+            " log, first_seq, last_seq, kind, expands, crc",
+            "span p",
+            "owner",
+            "num",
+            "name",
+            "ordinal",
+        ),
+        ("", 0, "", 0),
+        _judge,
+        "UPDATE span SET crc = %s WHERE owner = %s AND num = %s AND name = %s AND ordinal = %s",
+    ),
+    "checkpoints": _Summed(
+        _batch(
+            "at, reason, message_count, token_count, crc, message_count = 0 OR EXISTS ("
+            "SELECT FROM span p WHERE p.owner = c.owner AND p.num = c.num AND p.name = c.id)",
+            "checkpoint c",
+            "owner",
+            "num",
+            "id",
+        ),
+        ("", 0, ""),
+        _judge_checkpoint,
+        "UPDATE checkpoint SET crc = %s WHERE owner = %s AND num = %s AND id = %s",
+    ),
+    "facts": _Summed(
+        _batch(
+            "at, text, kind, session, entries, more, agent, person, subject, outdone_by, said, crc",
+            "fact",
+            "owner",
+            "id",
+        ),
+        ("", ""),
+        _judge,
+        "UPDATE fact SET crc = %s WHERE owner = %s AND id = %s",
+    ),
+    "tokens": _Summed(
+        _batch("digest, owner, scopes, role, label, created_at, revoked_at, crc", "token", "id"),
+        ("",),
+        _judge_token,
+        "UPDATE token SET crc = %s WHERE id = %s",
+    ),
+    "raw copies": _Summed(
+        _batch("sha256(data), digest, crc", "raw_copy", "owner", "num", "name"),
+        ("", 0, ""),
+        _judge_raw_copy,
+        "UPDATE raw_copy SET digest = %b, crc = %s WHERE owner = %s AND num = %s AND name = %s",
+    ),
+}
+LEASES = "leases"
+# A new fence: whoever held it must not go on.
+END_LEASE = """
+UPDATE session SET lease_fence = (lease_fence | 65535) + 1, lease_expires_at = 0, lease_crc = NULL
+WHERE owner = %s AND num = %s
+"""
+
 # What only a person can judge: the statement, and what its rows say of a session.
 DAMAGE = (
     (HOLES, "spans reach entries that are not there"),
@@ -181,6 +355,7 @@ LEFTOVERS = (
     (STRAY_DAYS, DROP_STRAY_DAYS, "days belonged to no session"),
 )
 CHECKED = (
+    "every row is what was written, where it was written",
     "every span reaches entries that exist",
     "every log ends where its session says",
     "every session's counters equal what its entries say",
@@ -197,6 +372,14 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
     problems = [
         problem for statement, what in DAMAGE for problem in await _damage(transactions, statement, what)
     ]
+    ended, lacking = 0, 0
+    for name, summed in SUMMED.items():
+        judged = await _judged(transactions, summed, END_LEASE if repair and name == LEASES else None)
+        lacking += judged.lacking
+        if repair and name == LEASES:
+            ended = judged.altered
+        elif judged.altered:
+            problems.append(f"{name}: {judged.altered} altered")
     # To set something aside needs no trust in the rest; what is derived from damaged rows is left as it is.
     aside = await _count(transactions, repair, SET_ORPHANS_ASIDE if repair else ORPHANS)
     unexplained = [f"{aside} {UNEXPLAINED}{', moved to quarantine' if repair else ''}"] if aside else []
@@ -213,13 +396,20 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
     counts["entries were not found by their words"] = await _entries(transactions, repair)
     counts["sessions were counted on wrong days"] = await _sessions(transactions, repair, _mend_days)
     derived = [f"{count} {what}" for what, count in counts.items() if count]
+    if repair and lacking:
+        given = [await _given(transactions, summed) for summed in SUMMED.values()]
+        derived.append(f"checksums: {sum(given)} rows had none, and have one now")
     problems += [] if sets_aside else unexplained
     problems += [] if repair else derived
     await _remember(transactions, problems)
     return Health(
         checked=CHECKED,
         problems=tuple(problems),
-        repaired=(*(unexplained if sets_aside else ()), *(derived if repair else ())),
+        repaired=(
+            *([f"leases: {ended} altered, and ended"] if ended else ()),
+            *(unexplained if sets_aside else ()),
+            *(derived if repair else ()),
+        ),
     )
 
 
@@ -227,6 +417,59 @@ async def forget_samples(tx: Statements) -> None:
     """Draw samples of the tables anew: those that the planner has may be words that are gone."""
     await tx.queue(UNHURRIED)
     await tx.queue(ANALYZE)
+
+
+class _Judged(NamedTuple):
+    """How many rows were altered, and how many lack a checksum."""
+
+    altered: int
+    lacking: int
+
+
+async def _judged(transactions: Transactions, summed: _Summed, mend: str | None) -> _Judged:
+    """How the rows are, batch by batch; those that were altered are mended if there is a way."""
+    altered, lacking, last = 0, 0, summed.start
+    while True:
+
+        async def work(tx: Statements, after: Row = last) -> tuple[int, int, Row | None]:
+            rows = await tx.rows(f"{summed.rows} FOR UPDATE" if mend else summed.rows, after)
+            verdicts = [(summed.judge(row), row[: len(after)]) for row in rows]
+            wrong = [key for verdict, key in verdicts if not verdict.whole]
+            if mend:
+                await tx.queue_many(mend, wrong)
+            return (
+                len(wrong),
+                sum(verdict.whole and verdict.lacks is not None for verdict, _ in verdicts),
+                verdicts[-1][1] if verdicts else None,
+            )
+
+        wrong, few, reached = await transactions.run(WRITE if mend else READ, work)
+        altered, lacking = altered + wrong, lacking + few
+        if reached is None:
+            return _Judged(altered, lacking)
+        last = reached
+
+
+async def _given(transactions: Transactions, summed: _Summed) -> int:
+    """Give a checksum to rows that are right and have none; returns how many."""
+    given, last = 0, summed.start
+    while True:
+
+        async def work(tx: Statements, after: Row = last) -> tuple[int, Row | None]:
+            rows = await tx.rows(f"{summed.rows} FOR UPDATE", after)
+            lacking = [
+                (*verdict.lacks, *row[: len(after)])
+                for row in rows
+                if (verdict := summed.judge(row)).whole and verdict.lacks is not None
+            ]
+            await tx.queue_many(summed.give, lacking)
+            return len(lacking), rows[-1][: len(after)] if rows else None
+
+        count, reached = await transactions.run(WRITE, work)
+        given += count
+        if reached is None:
+            return given
+        last = reached
 
 
 async def _remember(transactions: Transactions, problems: list[str]) -> None:
@@ -270,12 +513,11 @@ async def _sessions(transactions: Transactions, repair: bool, mend: Mend) -> int
 
         async def work(tx: Statements, after: tuple[str, int] = last) -> tuple[int, tuple[str, int] | None]:
             params = {"owner": after[0], "num": after[1], "batch": BATCH}
-            records = [
-                record_of(row) for row in await tx.rows(LOCKED_SESSIONS if repair else SESSIONS, params)
-            ]
-            if not records:
+            rows = await tx.rows(LOCKED_SESSIONS if repair else SESSIONS, params)
+            if not rows:
                 return 0, None
-            return await mend(tx, records, repair), (records[-1].owner, records[-1].num)
+            # What was altered is told of elsewhere.
+            return await mend(tx, whole_records(rows), repair), (rows[-1][OWNER], rows[-1][NUM])
 
         count, reached = await transactions.run(WRITE if repair else READ, work)
         found += count

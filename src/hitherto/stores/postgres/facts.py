@@ -9,16 +9,18 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from hitherto.errors import StoreDamaged
 from hitherto.model import Fact, decode_json, encode
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.transactions import Statements
+from hitherto.values.checksums import checksum
 from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 
-FACTS = """
-SELECT id, at, text, kind, session, entries, more FROM fact
+_FACT = "id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said, crc"
+FACTS = f"""
+SELECT {_FACT} FROM fact
 WHERE owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s) ORDER BY at DESC, id DESC
 """
-_FACT = "id, at, text, kind, session, entries, more"
 _HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
 _WANTED = f"""
 f.owner = %(owner)s AND (%(session)s::text IS NULL OR f.session = %(session)s)
@@ -53,11 +55,12 @@ WITH RECURSIVE behind (id) AS (
 SELECT {_FACT} FROM fact WHERE owner = %(owner)s AND id IN (SELECT id FROM behind)
 """
 PUT_FACT = """
-INSERT INTO fact (owner, id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO fact (owner, id, at, text, kind, session, entries, more, agent, person, subject, outdone_by, said, crc)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (owner, id) DO UPDATE SET at = excluded.at, text = excluded.text, kind = excluded.kind,
     session = excluded.session, entries = excluded.entries, more = excluded.more, agent = excluded.agent,
-    person = excluded.person, subject = excluded.subject, outdone_by = excluded.outdone_by, said = excluded.said
+    person = excluded.person, subject = excluded.subject, outdone_by = excluded.outdone_by, said = excluded.said,
+    crc = excluded.crc
 """
 DROP_MARKS = "DELETE FROM fact_mark WHERE owner = %s AND id = ANY(%s)"
 PUT_MARK = "INSERT INTO fact_mark (owner, mark, at, id) VALUES (%s, %s, %s, %s)"
@@ -80,9 +83,19 @@ def fact_values(fact: Fact) -> tuple[object, ...]:
     return (*kept, *found_by)
 
 
-def fact_of(row: Row) -> Fact:
-    """The fact in a row."""
-    fact_id, at, text, kind, session, entries, more = row
+def is_whole(owner: str, row: Row) -> bool:
+    """Whether a row of a fact is what was written."""
+    *checked, crc = row
+    return crc is None or bool(crc == checksum(owner, *checked))
+
+
+def fact_of(owner: str, row: Row) -> Fact:
+    """The fact in a row. `StoreDamaged` if it is not what was written."""
+    if not is_whole(owner, row):
+        raise StoreDamaged(
+            f"the fact {row[0]!r:.60} was altered; forget it, or run `hitherto doctor` to see what else was"
+        )
+    fact_id, at, text, kind, session, entries, more, *_ = row
     known = tuple(decode_json(entries.encode()))
     return Fact(
         id=fact_id, at=at, text=text, kind=kind, session=session, entries=known, **decode_json(more.encode())
@@ -92,7 +105,7 @@ def fact_of(row: Row) -> Fact:
 async def list_facts(statements: Statements, owner: str, session_id: str | None) -> list[Fact]:
     """See `ports.Reader.facts`."""
     rows = await statements.rows(FACTS, {"owner": owner, "session": session_id})
-    return [fact_of(row) for row in rows]
+    return [fact_of(owner, row) for row in rows]
 
 
 async def find_facts(statements: Statements, owner: str, wanted: FactQuery) -> list[Fact]:
@@ -105,9 +118,9 @@ async def find_facts(statements: Statements, owner: str, wanted: FactQuery) -> l
         "offset": wanted.offset,
     }
     if wanted.mark is None:
-        return [fact_of(row) for row in await statements.rows(FIND_FACTS, params)]
+        return [fact_of(owner, row) for row in await statements.rows(FIND_FACTS, params)]
     rows = await statements.rows(MARKED_FACTS, {**params, "mark": wanted.mark})
-    return [fact_of(row) for row in (*rows, *await statements.rows(UNMARKED_FACTS, params))]
+    return [fact_of(owner, row) for row in (*rows, *await statements.rows(UNMARKED_FACTS, params))]
 
 
 async def find_rivals(statements: Statements, owner: str, wanted: RivalQuery) -> list[Fact]:
@@ -118,19 +131,21 @@ async def find_rivals(statements: Statements, owner: str, wanted: RivalQuery) ->
         "said": list(wanted.said),
         "subjects": list(wanted.subjects),
     }
-    found = ((fact_of(row[:-1]), row[-1]) for row in await statements.rows(RIVALS, params))
+    found = ((fact_of(owner, row[:-1]), row[-1]) for row in await statements.rows(RIVALS, params))
     return [replace(fact, invalidated_by=None) if holds else fact for fact, holds in found]
 
 
 async def facts_behind(statements: Statements, owner: str, fact_id: str) -> list[Fact]:
     rows = await statements.rows(FACTS_BEHIND, {"owner": owner, "id": fact_id})
-    return [fact_of(row) for row in rows]
+    # What was altered can be forgotten all the same; nobody is shown its words.
+    return [fact_of(owner, row) if is_whole(owner, row) else Fact(id=row[0], at=0, text="") for row in rows]
 
 
 async def put_facts(statements: Statements, owner: str, facts: Sequence[Fact]) -> None:
     if facts:
         await statements.queue(DROP_MARKS, (owner, [fact.id for fact in facts]))
-        await statements.queue_many(PUT_FACT, [(owner, *fact_values(fact)) for fact in facts])
+        rows = [(owner, *fact_values(fact)) for fact in facts]
+        await statements.queue_many(PUT_FACT, [(*row, checksum(*row)) for row in rows])
         marks = [(owner, mark, fact.at, fact.id) for fact in facts for mark in marks_of(fact)]
         await statements.queue_many(PUT_MARK, marks)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hitherto.model import Session
 from hitherto.ports import Record
 from hitherto.stores.postgres import search
-from hitherto.stores.postgres.rows import FIELDS, OWN, values_of
+from hitherto.stores.postgres.rows import CHANGE_BITS, FIELDS, OWN, REVISION_BITS, values_of
 from hitherto.stores.postgres.statistics import count
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
@@ -28,19 +28,24 @@ WITH numbered AS (
     INSERT INTO owner AS o (owner, change) VALUES (%(owner)s, 1)
     ON CONFLICT (owner) DO UPDATE SET change = o.change + 1 RETURNING o.change AS number
 )"""
-_INSERTED = tuple(name for name in (*OWN, *FIELDS) if name != "change")
-_LEASE = ("lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at")
+_INSERTED = tuple(name for name in (*OWN, *FIELDS) if name not in ("change", "crc"))
+_LEASE = ("lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at", "lease_crc")
+# As `rows.with_change` has it: the number is known here only.
+_STAMP = f"((number & {(1 << CHANGE_BITS) - 1}) << {32 + REVISION_BITS})"
 _UPDATED = tuple(name for name in _INSERTED if name not in ("owner", "num", *_LEASE))
 INSERT = f"""{_NUMBERED}
-INSERT INTO session ({", ".join(_INSERTED)}, kind_of_change, change)
-SELECT {", ".join(f"%({name})s" for name in _INSERTED)}, %(kind)s, number FROM numbered
+INSERT INTO session ({", ".join(_INSERTED)}, kind_of_change, change, crc)
+SELECT {", ".join(f"%({name})s" for name in _INSERTED)}, %(kind)s, number, %(crc)s::bigint | {_STAMP} FROM numbered
 """
 UPDATE = f"""{_NUMBERED}
-UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, kind_of_change = %(kind)s, change = number
+UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, kind_of_change = %(kind)s, change = number,
+    crc = %(crc)s::bigint | {_STAMP}
 FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
 TOUCH = f"""{_NUMBERED}
-UPDATE session SET kind_of_change = %(kind)s, change = number FROM numbered WHERE owner = %(owner)s AND num = %(num)s
+UPDATE session SET kind_of_change = %(kind)s, change = number,
+    crc = crc & {(1 << 32 + REVISION_BITS) - 1} | {_STAMP}
+FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
 PUT_TOMBSTONE = f"""{_NUMBERED}
 INSERT INTO tombstone (owner, id, num, at, key, change)

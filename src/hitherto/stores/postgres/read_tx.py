@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from itertools import chain
 from operator import itemgetter
+from zlib import crc32
 
-from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token
+from msgspec import MsgspecError
+
+from hitherto.errors import StoreDamaged
+from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token, decode_entry
 from hitherto.ports import (
     CURRENT,
     Activity,
@@ -22,10 +29,11 @@ from hitherto.ports import (
 )
 from hitherto.stores.postgres import facts, list_query, search, statistics, tokens
 from hitherto.stores.postgres.list_query import Walk
-from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
+from hitherto.stores.postgres.rows import CHANGE, COLUMNS, ID, ORDER_AT, Row, record_of, whole_records
 from hitherto.stores.postgres.search import Search
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values import words
+from hitherto.values.checksums import checksum, entry_seeds
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import passes, text_terms
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
@@ -52,29 +60,32 @@ BURIED = "SELECT 1 FROM tombstone WHERE owner = %s AND id = %s"
 BY_NUMS = f"{SESSION} AND num = ANY(%s::bigint[])"
 
 SPANS = """
-SELECT log, first_seq, last_seq, kind, expands FROM span WHERE owner = %s AND num = %s AND name = %s ORDER BY ordinal
+SELECT log, first_seq, last_seq, kind, expands, ordinal, crc FROM span WHERE owner = %s AND num = %s AND name = %s ORDER BY ordinal
 """
 CHECKPOINTS = """
-SELECT id, at, reason, message_count, token_count FROM checkpoint WHERE owner = %s AND num = %s ORDER BY made
+SELECT id, at, reason, message_count, token_count, crc FROM checkpoint WHERE owner = %s AND num = %s ORDER BY made
 """
 # Not sorted here: the server would have to hold all payloads for it.
 PAYLOADS = """
-SELECT s.ordinal, e.seq, e.payload
+SELECT s.ordinal, e.seq, e.payload, e.crc, e.erased
 FROM unnest(%(logs)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]) WITH ORDINALITY
      AS s (log, first_seq, last_seq, ordinal)
 CROSS JOIN LATERAL (
-    SELECT seq, payload FROM entry
+    SELECT seq, payload, crc, number IS NULL AS erased FROM entry
     WHERE owner = %(owner)s AND log = s.log AND seq BETWEEN s.first_seq AND s.last_seq ORDER BY seq
 ) e
 """
 TOTALS = """
-SELECT total_tokens, total_errors, total_cost, total_bytes FROM entry
+SELECT log, seq, id, role, total_tokens, total_errors, total_cost, total_bytes, row_crc FROM entry
 WHERE owner = %(owner)s AND log = %(log)s AND seq = %(seq)s
 UNION ALL
-SELECT total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
+SELECT log, seq, NULL, NULL, total_tokens, total_errors, total_cost, total_bytes, NULL FROM removed_sums
 WHERE owner = %(owner)s AND log = %(log)s AND seq = %(seq)s
 """
-LOCATE = "SELECT log, seq FROM entry WHERE owner = %s AND log = ANY(%s::bigint[]) AND id = %s"
+LOCATE = """
+SELECT log, seq, id, role, total_tokens, total_errors, total_cost, total_bytes, row_crc FROM entry
+WHERE owner = %s AND log = ANY(%s::bigint[]) AND id = %s
+"""
 # Neither DISTINCT nor ORDER BY: rather than sort, PostgreSQL would walk all spans of the owner in their order.
 REACHING = "SELECT num FROM span WHERE owner = %s AND log = %s"
 
@@ -96,7 +107,7 @@ GROUP BY run ORDER BY run
 """
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = %s AND method = %s AND key = %s"
 LIVE = "SELECT data FROM live WHERE owner = %s AND num = %s"
-RAW_COPIES = "SELECT name, data FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
+RAW_COPIES = "SELECT name, data, digest, crc FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
 RAW_SIZES = """
 SELECT s.id, sum(pg_column_size(c.data))::bigint FROM raw_copy AS c
 JOIN session AS s ON s.owner = c.owner AND s.num = c.num
@@ -177,20 +188,22 @@ class PostgresReader:
             self._statements, owner, given.day, FEW_ON_A_DAY
         )
         walk = list_query.listed(owner, given, below, limit + 1, examine, crowded=crowded)
-        return await self._walked(walk, given, lambda record: ListKey(record.order_at, record.session.id))
+        return await self._walked(walk, given, ORDER_AT)
 
     async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
         await self._settle()
         walk = list_query.changed(owner, given, after, limit + 1, examine)
-        return await self._walked(walk, given, lambda record: ListKey(record.change, record.session.id))
+        return await self._walked(walk, given, CHANGE)
 
-    async def _walked(self, walk: Walk, given: Filter, key: Callable[[Record], ListKey]) -> Scan:
+    async def _walked(self, walk: Walk, given: Filter, key: int) -> Scan:
         """One record more than the limit shows whether there are more."""
         rows = await self._statements.rows(walk.page, walk.params, plan_anew=True)
         limit = walk.params["limit"] - 1
-        looked_at = [record_of(row) for row in rows[:limit]]
-        records = [record for record in looked_at if not given.text or passes(record.session, given)]
-        last = key(looked_at[-1]) if looked_at else None
+        looked_at = rows[:limit]
+        records = [
+            record for record in whole_records(looked_at) if not given.text or passes(record.session, given)
+        ]
+        last = ListKey(looked_at[-1][key], looked_at[-1][ID]) if looked_at else None
         if len(rows) > limit:
             return Scan(records, last, ended=False)
         if walk.all_pass and len(rows) < walk.params["examine"]:
@@ -203,7 +216,7 @@ class PostgresReader:
         found = await Search(self._statements, owner, terms, "title").newest(None, limit + 1)
         if len(found) > limit:
             return None
-        return [record_of(row) for row in await self._rows(BY_NUMS, owner, [match.num for match in found])]
+        return whole_records(await self._rows(BY_NUMS, owner, [match.num for match in found]))
 
     async def count(self, owner: str, given: Filter) -> int:
         await (self._begin_search(owner) if given.text else self._settle())
@@ -217,12 +230,22 @@ class PostgresReader:
         return found
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
-        return tuple(Span(*row) for row in await self._rows(SPANS, owner, num, name))
+        rows = await self._rows(SPANS, owner, num, name)
+        size = len(rows)
+        for *span, ordinal, crc in rows:
+            if crc is not None and crc != checksum(owner, num, name, ordinal, size, *span):
+                raise StoreDamaged("the spans of a session were altered; run `hitherto doctor`")
+            if span[2] is None and span[0] != num:
+                raise StoreDamaged("a span is damaged; run `hitherto doctor`")
+        return tuple(Span(*row[:5]) for row in rows)
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
+        rows = await self._rows(CHECKPOINTS, owner, num)
+        if not all(crc is None or crc == checksum(owner, num, *row) for *row, crc in rows):
+            raise StoreDamaged("a checkpoint was altered; run `hitherto doctor`")
         return [
             Checkpoint(id=made, at=at, reason=reason, message_count=messages, token_count=count)
-            for made, at, reason, messages, count in await self._rows(CHECKPOINTS, owner, num)
+            for made, at, reason, messages, count, _ in rows
         ]
 
     async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
@@ -234,14 +257,22 @@ class PostgresReader:
         }
         rows = await self._statements.rows(PAYLOADS, params)
         rows.sort(key=itemgetter(0, 1))
-        return [row[2] for row in rows]
+        if missing := sum(stretch.size for stretch in stretches) - len(rows):
+            raise StoreDamaged(f"{missing} entries are missing; run `hitherto doctor`")
+        return whole_payloads(owner, stretches, rows)
 
     async def totals(self, owner: str, log: int, seq: int) -> Totals:
         row = await self._statements.row(TOTALS, {"owner": owner, "log": log, "seq": seq}) if seq else None
-        return Totals() if row is None else Totals(*row)
+        if row is None:
+            return Totals()
+        _check_beside(owner, row)
+        return Totals(*row[4:-1])
 
     async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[EntryPlace]:
-        return [EntryPlace(*row) for row in await self._rows(LOCATE, owner, list(logs), entry_id)]
+        rows = await self._rows(LOCATE, owner, list(logs), entry_id)
+        for row in rows:
+            _check_beside(owner, row)
+        return [EntryPlace(*row[:2]) for row in rows]
 
     async def reaching(self, owner: str, log: int) -> list[int]:
         return sorted({row[0] for row in await self._rows(REACHING, owner, log)})
@@ -290,7 +321,10 @@ class PostgresReader:
         return None if row is None else bytes(row[0])
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
-        return [RawCopy(*row) for row in await self._rows(RAW_COPIES, owner, num)]
+        rows = await self._rows(RAW_COPIES, owner, num)
+        if not all(is_raw_copy_whole(owner, num, *row) for row in rows):
+            raise StoreDamaged("a raw copy was altered; run `hitherto doctor`")
+        return [RawCopy(name, data) for name, data, _, _ in rows]
 
     async def raw_sizes(self, owner: str) -> list[tuple[str, int]]:
         await self._settle()
@@ -358,3 +392,41 @@ class PostgresReader:
 
     async def linked_to(self, owner: str, account: Account) -> list[Account]:
         return await tokens.list_linked(self._statements, owner, account)
+
+
+def whole_payloads(owner: str, stretches: Sequence[Stretch], rows: Sequence[Row]) -> list[bytes]:
+    """The entries of these stretches, from rows of `PAYLOADS`. `StoreDamaged` if one is not what was written in its place."""
+    payloads = [row[2] for row in rows]
+    seeds = list(chain.from_iterable(entry_seeds(owner, *stretch[:3]) for stretch in stretches))
+    # As a rule all are, and then this is several times quicker than to ask one by one.
+    if list(map(crc32, payloads, seeds)) == [row[3] for row in rows]:
+        return payloads
+    if altered := sum(not is_entry_whole(seed, *row[2:]) for seed, row in zip(seeds, rows, strict=True)):
+        raise StoreDamaged(f"{altered} entries were altered; run `hitherto doctor`")
+    return payloads
+
+
+def is_entry_whole(seed: int, payload: bytes, crc: int | None, erased: bool) -> bool:
+    """Whether an entry is what was written in its place. A program that knows of no checksums may have erased it since."""
+    if crc is None or crc == crc32(payload, seed):
+        return True
+    entry = None
+    with suppress(ValueError, RecursionError, MsgspecError):
+        entry = decode_entry(payload) if erased else None
+    return entry is not None and entry.meta.get("erased") is True and not entry.parts
+
+
+def is_raw_copy_whole(
+    owner: str, num: int, name: str, data: bytes, digest: bytes | None, crc: int | None
+) -> bool:
+    """Whether a raw copy is what was written, and belongs there."""
+    if digest is None and crc is None:
+        return True
+    return hashlib.sha256(data).digest() == digest and crc in (None, checksum(owner, num, name, digest))
+
+
+def _check_beside(owner: str, row: Row) -> None:
+    """Raises `StoreDamaged` if what stands beside a payload is not what was written."""
+    *beside, crc = row
+    if crc is not None and crc != checksum(owner, *beside):
+        raise StoreDamaged("what stands beside an entry was altered; run `hitherto doctor`")

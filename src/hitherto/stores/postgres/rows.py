@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_json, encode
 from hitherto.ports import Record, Totals
+from hitherto.values.checksums import checksum, is_lease_whole, lease_checksum
 
 Row = tuple[Any, ...]
 
@@ -17,11 +20,24 @@ FIELDS = Session.__struct_fields__
 
 OWN = (
     "num", "owner", "order_at", "head", "total_tokens", "total_errors", "total_cost", "total_bytes",
-    "lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at", "change",
+    "lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at", "change", "crc", "lease_crc",
 )  # fmt: skip
 """The columns that are the program's own."""
 
 COLUMNS = ", ".join((*OWN, *FIELDS))
+ORDER_AT, CHANGE, ID = OWN.index("order_at"), OWN.index("change"), len(OWN) + FIELDS.index("id")
+"""Where in a row of `COLUMNS` is what lists are ordered by."""
+
+_SUMMED = tuple(
+    name
+    for name in (*OWN, *FIELDS)
+    if name not in ("change", "crc", "lease_crc", "read_at") and not name.startswith("lease_")
+)
+_AT = {name: at for at, name in enumerate((*OWN, *FIELDS))}
+_SUMMED_AT = tuple(_AT[name] for name in _SUMMED)
+_COST, _REVISION = _SUMMED.index("cost"), _SUMMED.index("revision")
+REVISION_BITS = 16
+CHANGE_BITS = 15
 
 # Kept as JSON text; a column is NULL where the field has its default.
 _FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
@@ -43,10 +59,59 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def record_of(row: Row) -> Record:
-    """The record in a row of `COLUMNS`."""
-    num, owner, order_at, head, tokens, errors, cost, size, holder, fence, acquired, expires, change = row[
-        : len(OWN)
-    ]
+    """The record in a row of `COLUMNS`. `StoreDamaged` if it is not what was written."""
+    try:
+        record = _record_of(row)
+    except (ValueError, TypeError, AttributeError, msgspec.MsgspecError) as error:
+        raise StoreDamaged(f"the session {row[ID]!r:.60} cannot be read; run `hitherto doctor`") from error
+    if not is_session_whole(row) or not is_lease_whole(
+        record.owner, record.num, record.lease, row[_AT["lease_crc"]]
+    ):
+        raise StoreDamaged(f"the session {row[ID]!r:.60} was altered; run `hitherto doctor`")
+    return record
+
+
+def whole_records(rows: Iterable[Row]) -> list[Record]:
+    """The records of these rows for a list; a damaged one is left out and reported only to callers who ask for it."""
+    records = list[Record]()
+    for row in rows:
+        with suppress(StoreDamaged):
+            records.append(record_of(row))
+    return records
+
+
+def is_session_whole(row: Row) -> bool:
+    """Whether a row of `COLUMNS` is what was written, its lease apart. What a program has written since that knows of no
+    checksums, with another revision and another change, is believed."""
+    known = row[_AT["crc"]]
+    if known is None:
+        return True
+    expected = session_checksum(row)
+    stamp, known_stamp = expected >> 32, known >> 32
+    mask = (1 << REVISION_BITS) - 1
+    is_of_older_program = (stamp & mask) != (
+        known_stamp & mask
+    ) and stamp >> REVISION_BITS != known_stamp >> REVISION_BITS
+    return bool(known == expected or is_of_older_program)
+
+
+def session_checksum(row: Row) -> int:
+    """The checksum that a row of `COLUMNS` should have: with bits of its revision and, as statements add them that number a
+    change, of its newest change."""
+    change = row[CHANGE] & ((1 << CHANGE_BITS) - 1)
+    return int(change << (32 + REVISION_BITS) | _session_checksum(tuple(row[at] for at in _SUMMED_AT)))
+
+
+def _session_checksum(values: Row) -> int:
+    cost = values[_COST]
+    whole = checksum(*values[:_COST], None if cost is None else float(cost), *values[_COST + 1 :])
+    return (int(values[_REVISION]) & ((1 << REVISION_BITS) - 1)) << 32 | whole
+
+
+def _record_of(row: Row) -> Record:
+    num, owner, order_at, head, tokens, errors, cost, size, holder, fence, acquired, expires, change, _, _ = (
+        row[: len(OWN)]
+    )
     lease = None
     if holder is not None:
         lease = Lease(holder=holder, fence=fence, acquired_at=acquired, expires_at=expires)
@@ -77,7 +142,7 @@ def values_of(record: Record) -> dict[str, Any]:
     for name, default in _DEFAULTS.items():
         values[name] = None if values[name] == default else encode(values[name]).decode()
     tokens, errors, cost, size = record.totals
-    return values | {
+    values |= {
         "num": record.num,
         "owner": record.owner,
         "order_at": record.order_at,
@@ -90,4 +155,6 @@ def values_of(record: Record) -> dict[str, Any]:
         "lease_fence": lease and lease.fence,
         "lease_acquired_at": lease and lease.acquired_at,
         "lease_expires_at": lease and lease.expires_at,
+        "lease_crc": lease and lease_checksum(record.owner, record.num, lease),
     }
+    return values | {"crc": _session_checksum(tuple(values[name] for name in _SUMMED))}

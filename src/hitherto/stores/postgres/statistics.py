@@ -8,7 +8,7 @@ from typing import Any
 
 from hitherto.model import Entry, Facets, Json, decode_entry
 from hitherto.ports import Activity
-from hitherto.stores.postgres.rows import COLUMNS, Row, record_of
+from hitherto.stores.postgres.rows import COLUMNS, Row, whole_records
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values.days import DayModel, Tally, day_number, missing_forms, tallies
 from hitherto.values.facets import COUNT, LISTED, MOST, Traits, count_changes, facets
@@ -146,7 +146,7 @@ async def activity(statements: Statements, owner: str, first: int, last: int, mo
         days=[(day, sessions, Tally(*sums)) for day, sessions, *sums in days],
         shares=[(day, agent, model, Tally(*sums)) for day, agent, model, *sums in shares],
         projects=[(name, sessions, Tally(*sums)) for name, sessions, *sums in projects],
-        longest=[record_of(row) for row in longest],
+        longest=whole_records(longest),
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hitherto.errors import StoreDamaged
 from hitherto.model import Account, Token
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.transactions import Statements
+from hitherto.values.checksums import checksum
 
-TOKENS = "SELECT id, owner, scopes, role, label, created_at, revoked_at FROM token"
+TOKENS = "SELECT id, digest, owner, scopes, role, label, created_at, revoked_at, crc FROM token"
 BY_DIGEST = f"{TOKENS} WHERE digest = %b"
 BY_OWNER = f"{TOKENS} WHERE owner = %s ORDER BY created_at, id"
 ALL_TOKENS = f"{TOKENS} ORDER BY created_at, id"
@@ -20,10 +22,11 @@ WHERE owner = %s AND canonical_channel = %s AND canonical_id = %s ORDER BY chann
 """
 
 PUT_TOKEN = """
-INSERT INTO token (digest, id, owner, scopes, role, label, created_at, revoked_at)
-VALUES (%b, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO token (id, digest, owner, scopes, role, label, created_at, revoked_at, crc)
+VALUES (%s, %b, %s, %s, %s, %s, %s, %s, %s)
 """
-REVOKE = "UPDATE token SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL RETURNING id"
+TO_REVOKE = f"{TOKENS} WHERE id = %s AND revoked_at IS NULL FOR UPDATE"
+REVOKE = "UPDATE token SET revoked_at = %s, crc = %s WHERE id = %s"
 # What a link may be depends on other links, which may not be there yet: no row could be locked instead.
 LOCK_LINKS = "SELECT pg_advisory_xact_lock(hashtextextended('identity links of ' || %s, 0))"
 PUT_LINK = """
@@ -42,7 +45,8 @@ async def find_token(statements: Statements, digest: bytes) -> Token | None:
 
 async def list_tokens(statements: Statements, owner: str | None) -> list[Token]:
     statement, params = (ALL_TOKENS, ()) if owner is None else (BY_OWNER, (owner,))
-    return [_token_of(row) for row in await statements.rows(statement, params)]
+    # One that was altered is left out, so that the others can still be seen.
+    return [_token_of(row) for row in await statements.rows(statement, params) if is_whole(row)]
 
 
 async def count_revoked(statements: Statements) -> int:
@@ -64,12 +68,19 @@ async def lock_links(statements: Statements, owner: str) -> None:
 
 
 async def put_token(statements: Statements, token: Token, digest: bytes) -> None:
-    rest = (token.role, token.label, token.created_at, token.revoked_at)
-    await statements.queue(PUT_TOKEN, (digest, token.id, token.owner, " ".join(token.scopes), *rest))
+    rest = (" ".join(token.scopes), token.role, token.label, token.created_at, token.revoked_at)
+    row = (token.id, digest, token.owner, *rest)
+    await statements.queue(PUT_TOKEN, (*row, checksum(*row)))
 
 
 async def revoke_token(statements: Statements, token_id: str, at: int) -> bool:
-    return await statements.row(REVOKE, (at, token_id)) is not None
+    row = await statements.row(TO_REVOKE, (token_id,))
+    if row is None:
+        return False
+    # One that was altered stays so: nobody is let in by it, before or after.
+    *checked, _, crc = row
+    await statements.queue(REVOKE, (at, checksum(*checked, at) if is_whole(row) else crc, token_id))
+    return True
 
 
 async def put_link(statements: Statements, owner: str, account: Account, canonical: Account) -> None:
@@ -80,8 +91,20 @@ async def drop_link(statements: Statements, owner: str, account: Account) -> boo
     return await statements.row(DROP_LINK, (owner, *account)) is not None
 
 
+def is_whole(row: Row) -> bool:
+    """Whether a row of `TOKENS` is what was written. A program that knows of no checksums may have revoked it since."""
+    *checked, revoked, crc = row
+    return (
+        crc is None
+        or crc == checksum(*checked, revoked)
+        or (revoked is not None and crc == checksum(*checked, None))
+    )
+
+
 def _token_of(row: Row) -> Token:
-    token_id, owner, scopes, role, label, created, revoked = row
+    if not is_whole(row):
+        raise StoreDamaged(f"the token {row[0]!r:.60} was altered; revoke it and make a new one")
+    token_id, _, owner, scopes, role, label, created, revoked, _ = row
     return Token(
         id=token_id,
         owner=owner,

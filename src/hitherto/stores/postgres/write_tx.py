@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, PostgresReader
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days, recount
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
+from hitherto.values.checksums import checksum, entry_checksum, lease_checksum
 from hitherto.values.spans import EntryPlace, Span
 
 # Nobody else changes the session until the end of the transaction.
@@ -24,28 +26,28 @@ NEXT_NUM = "SELECT nextval('session_num')"
 
 ADD_ENTRY = """
 INSERT INTO entry (owner, log, seq, id, role, number, total_tokens, total_errors, total_cost, total_bytes,
-                   payload, words)
+                   payload, words, crc, row_crc)
 SELECT %(owner)s, %(log)s, %(seq)s, %(id)s, %(role)s, n, %(tokens)s, %(errors)s, %(cost)s, %(bytes)s,
-       %(payload)b, document_words(n, %(mark)s, %(words)s)
+       %(payload)b, document_words(n, %(mark)s, %(words)s), %(crc)s, %(row_crc)s
 FROM nextval('document_number') n
 """
-ERASE = (
-    "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
-)
+ERASE = "UPDATE entry SET payload = %b, crc = %s, number = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
 
 PUT_LEASE = """
-UPDATE session SET lease_holder = %s, lease_fence = %s, lease_acquired_at = %s, lease_expires_at = %s
+UPDATE session SET lease_holder = %s, lease_fence = %s, lease_acquired_at = %s, lease_expires_at = %s,
+    lease_crc = %s
 WHERE owner = %s AND num = %s
 """
 PUT_READ_AT = "UPDATE session SET read_at = %s WHERE owner = %s AND num = %s"
 
 DROP_SPANS = "DELETE FROM span WHERE owner = %s AND num = %s AND name = %s"
 ADD_SPAN = """
-INSERT INTO span (owner, num, name, ordinal, log, first_seq, last_seq, kind, expands)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO span (owner, num, name, ordinal, log, first_seq, last_seq, kind, expands, crc)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 ADD_CHECKPOINT = """
-INSERT INTO checkpoint (owner, num, id, at, reason, message_count, token_count) VALUES (%s, %s, %s, %s, %s, %s, %s)
+INSERT INTO checkpoint (owner, num, id, at, reason, message_count, token_count, crc)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 PUT_ERASURE = "INSERT INTO erased (owner, session, mark, at) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
@@ -59,8 +61,8 @@ INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num)
 """
 DROP_LIVE = "DELETE FROM live WHERE owner = %s AND num = %s"
 PUT_RAW_COPY = """
-INSERT INTO raw_copy (owner, num, name, data) VALUES (%s, %s, %s, %b)
-ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data
+INSERT INTO raw_copy (owner, num, name, data, digest, crc) VALUES (%s, %s, %s, %b, %b, %s)
+ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data, digest = excluded.digest, crc = excluded.crc
 """
 DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE owner = %s AND num = %s"
 
@@ -171,7 +173,8 @@ class PostgresWriter(PostgresReader):
 
     async def put_lease(self, record: Record, lease: Lease) -> None:
         terms = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at)
-        await self._statements.queue(PUT_LEASE, (*terms, record.owner, record.num))
+        crc = lease_checksum(record.owner, record.num, lease)
+        await self._statements.queue(PUT_LEASE, (*terms, crc, record.owner, record.num))
         self._backlog.amend(record, lambda held: replace(held, lease=lease))
 
     async def put_read_at(self, record: Record, at: int) -> None:
@@ -180,18 +183,24 @@ class PostgresWriter(PostgresReader):
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
         await self._statements.queue(DROP_SPANS, (owner, num, name))
-        values = [(owner, num, name, ordinal, *span) for ordinal, span in enumerate(spans)]
+        size = len(spans)
+        values = [
+            (owner, num, name, ordinal, *span, checksum(owner, num, name, ordinal, size, *span))
+            for ordinal, span in enumerate(spans)
+        ]
         await self._statements.queue_many(ADD_SPAN, values)
 
     async def put_checkpoint(
         self, owner: str, num: int, checkpoint: Checkpoint, spans: Sequence[Span]
     ) -> None:
         rest = (checkpoint.at, checkpoint.reason, checkpoint.message_count, checkpoint.token_count)
-        await self._statements.queue(ADD_CHECKPOINT, (owner, num, checkpoint.id, *rest))
+        row = (owner, num, checkpoint.id, *rest)
+        await self._statements.queue(ADD_CHECKPOINT, (*row, checksum(*row)))
         await self.put_spans(owner, num, spans, checkpoint.id)
 
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
-        await self._statements.queue(ERASE, (payload, owner, *place))
+        crc = entry_checksum(owner, *place, payload)
+        await self._statements.queue(ERASE, (payload, crc, owner, *place))
 
     async def bury(self, record: Record, at: int) -> None:
         await bury(self._statements, record)
@@ -254,7 +263,10 @@ class PostgresWriter(PostgresReader):
         await self._statements.queue(PUT_ROOT, (owner, root, project))
 
     async def put_raw_copy(self, owner: str, num: int, copy: RawCopy | PackedCopy) -> None:
-        await self._statements.queue(PUT_RAW_COPY, (owner, num, copy.name, copy.data))
+        data = copy.data
+        digest = hashlib.sha256(data).digest()
+        crc = checksum(owner, num, copy.name, digest)
+        await self._statements.queue(PUT_RAW_COPY, (owner, num, copy.name, data, digest, crc))
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         await self._statements.queue(DROP_RAW_COPIES, (owner, num))
@@ -262,7 +274,10 @@ class PostgresWriter(PostgresReader):
 
 def _entry_values(record: Record, row: Row, mark: str) -> dict[str, Any]:
     entry, totals = row.entry, row.totals
+    owner, log, seq = record.owner, record.num, row.seq
     return {
+        "crc": entry_checksum(owner, log, seq, row.payload),
+        "row_crc": checksum(owner, log, seq, entry.id, entry.role, *totals),
         "owner": record.owner,
         "log": record.num,
         "seq": row.seq,

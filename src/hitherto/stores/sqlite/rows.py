@@ -106,7 +106,7 @@ def record_of(owner: str, row: Columns) -> Record:
     try:
         if _is_right(owner, row):
             record = _record_of(owner, row)
-            if record.lease is None or is_lease_whole(owner, record.num, record.lease, row[-1]):
+            if is_lease_whole(owner, record.num, record.lease, row[-1]):
                 return record
     except (ValueError, TypeError, msgspec.MsgspecError) as error:
         raise StoreDamaged(f"the session {row[1]!r:.60} cannot be read; run `hitherto doctor`") from error
