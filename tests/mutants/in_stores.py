@@ -333,8 +333,8 @@ MUTANTS = (
     mutant(
         "index-row-left-after-erase-postgres",
         "stores/postgres/write_tx.py",
-        "UPDATE entry SET payload = %b, number = NULL, words = NULL WHERE",
-        "UPDATE entry SET payload = %b WHERE",
+        "UPDATE entry SET payload = %b, crc = %s, number = NULL, words = NULL WHERE",
+        "UPDATE entry SET payload = %b, crc = %s WHERE",
         "tests/service/search/test_sessions.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-same connection]",
     ),
     Mutant(

@@ -15,8 +15,9 @@ FAULTS = (
         (
             Change(
                 "stores/postgres/write_tx.py",
-                "(owner, num, name, ordinal, *span) for",
-                "(owner, num, name, ordinal, *span._replace(last=span.last and span.last - 1)) for",
+                "        size = len(spans)\n        values = [",
+                "        size = len(spans)\n"
+                "        spans = [span._replace(last=span.last and span.last - 1) for span in spans]\n        values = [",
             ),
         ),
         TEST,
