@@ -317,6 +317,14 @@ MUTANTS = (
         "tests/stores/test_repair.py::test_what_is_erased_or_deleted_goes_from_the_quarantine_too[erase-sqlite]",
     ),
     mutant(
+        "restored-backup-has-words-in-free-space",
+        "stores/sqlite/replacement.py",
+        'fetch(source, "PRAGMA secure_delete = ON")',
+        "pass",
+        "tests/stores/test_erased_words.py::"
+        "test_what_was_erased_or_deleted_is_nowhere_and_nothing_brings_it_back[sqlite-0]",
+    ),
+    mutant(
         "restored-backup-keeps-what-was-lost",
         "stores/sqlite/replacement.py",
         "lost = None if losses is None else lose(part, losses)",
