@@ -13,7 +13,7 @@ from torture.storage import (
     sqlite_files,
     writers,
 )
-from torture.trial.program import broken, changed, whole
+from torture.trial.program import broken, changed, each, whole
 from torture.trial.row import Row
 
 R6 = Row(
@@ -165,8 +165,20 @@ R25 = Row(
         " servers are replaced one after the other while clients write, and an older one is started again in between."
     ),
     run=whole(older_programs.run_trial),
-    control=broken(older_programs.run_trial, "too-old-to-write-sqlite", "too-old-to-write-postgres"),
-    broken="programs do not check whether they may still write",
+    control=each(
+        broken(older_programs.run_trial, "too-old-to-write-sqlite", "too-old-to-write-postgres"),
+        changed(
+            older_programs.run_beside_unchecked,
+            Change(
+                "stores/sqlite/sql/0009_oldest_writer.sql",
+                "ALTER TABLE session RENAME COLUMN change_kind TO kind_of_change;\n",
+                "",
+            ),
+            Change("stores/sqlite/write_tx.py", "kind_of_change", "change_kind"),
+            Change("stores/sqlite/read_tx.py", "kind_of_change", "change_kind"),
+        ),
+    ),
+    broken="programs do not check whether they may still write; the column keeps the name that 0.1 writes by",
     needs=(older_programs.HISTORY,),
 )
 

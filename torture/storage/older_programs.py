@@ -109,7 +109,7 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
             kinds.append(("postgres", Databases(stack.enter_context(PostgresServer(fast=False)))))
         today = _today(environment)
         adds, shuts_out = (_tomorrow(setting.folder / name, today, name) for name in ("adds", "shuts_out"))
-        older = [] if setting.short or environment else list(_past(setting.folder / "past"))
+        older = [] if setting.short or environment else list(_past(setting.folder / "past", commits()))
         for kind, stores in kinds:
             for number, old in enumerate((*older, today)):
                 newer = (today,) if old is not today else (shuts_out,) if environment else (adds, shuts_out)
@@ -137,6 +137,14 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
     )
 
 
+def run_beside_unchecked(setting: Setting, environment: Environment) -> Outcome:
+    """The program that knows no checksums beside today's, on SQLite."""
+    (old,), folder = _past(setting.folder / "past", [UNCHECKED]), setting.folder / "beside"
+    folder.mkdir(mode=0o700)
+    found = asyncio.run(_beside(setting, "sqlite", FILES.store(folder), folder, old, _today(environment)))
+    return Outcome(met=found.is_good, figure=found.told())
+
+
 def _today(environment: Environment) -> Program:
     source = Path(environment.get("PYTHONPATH", str(ROOT / "src")).partition(":")[0])
     return Program("today's", "hitherto", environment, _schemas(_files(source.parent)), looks=True)
@@ -154,9 +162,9 @@ def _tomorrow(folder: Path, today: Program, kind: str) -> Program:
     return Program(kind, "hitherto", _environment(folder), _schemas(_files(folder)), looks=True)
 
 
-def _past(folder: Path) -> Iterator[Program]:
-    """Programs of this project's history, by age."""
-    for commit in commits():
+def _past(folder: Path, commits: Sequence[str]) -> Iterator[Program]:
+    """Programs of this project's history."""
+    for commit in commits:
         place = folder / commit[:7]
         place.mkdir(parents=True)
         with tarfile.open(fileobj=BytesIO(_git("archive", commit, "src"))) as packed:
@@ -170,7 +178,8 @@ def _past(folder: Path) -> Iterator[Program]:
 def commits() -> list[str]:
     """The one that knows no checksums, 0.1, and the one before each step of a schema since, by age."""
     changes = _git("log", "--reverse", "--diff-filter=A", "--format=%H", f"{FIRST}..HEAD", "--", STEPS)
-    return [UNCHECKED, FIRST, *(f"{commit}^" for commit in changes.decode().split())]
+    before = _git("rev-parse", *(f"{commit}^" for commit in changes.decode().split()))
+    return [UNCHECKED, FIRST, *before.decode().split()]
 
 
 @cache
@@ -274,9 +283,7 @@ async def _beside(setting: Setting, kind: str, url: str, folder: Path, old: Prog
                 Client(await second.wire(), client.pages.session_id, f"new{client.name}", dice)
                 for client in asking
             ]
-            while (
-                min(len(client.pages.acknowledged) for client in newer) < count or phase.after.total() < count
-            ):
+            while phase.after.total() < count or min(map(_answers, newer)) < count:
                 await asyncio.gather(*(client.say() for client in newer))
             phase.over = True
     starts = await _starts(old, url, folder / "old")
@@ -294,6 +301,10 @@ async def _beside(setting: Setting, kind: str, url: str, folder: Path, old: Prog
         starts,
         strange,
     )
+
+
+def _answers(client: Client) -> int:
+    return len(client.pages.acknowledged) + len(client.pages.refused)
 
 
 async def _starts(program: Program, url: str, folder: Path) -> bool:
