@@ -25,13 +25,15 @@ from typing import Any, NamedTuple
 import psycopg
 from msgspec import convert, to_builtins
 
+import hitherto
 from bench.workloads.server_load import Server
 from hitherto.errors import HithertoError
+from hitherto.model import LOCAL, Filter, View
 from hitherto.stores.sqlite.connection import fetch, open_file
 from hitherto.stores.sqlite.store import file_of
 from tests.mutants import ROOT
 from tests.support.postgres_server import PostgresServer
-from torture.clients.acknowledged import Client, Judged, Pages, clients, judged
+from torture.clients.acknowledged import Client, Judged, Pages, clients, code_of, judged
 from torture.clients.persistent import Connection, Writer, at_work
 from torture.trial.needs import Need
 from torture.trial.program import Environment, apart
@@ -47,6 +49,7 @@ CLIENTS = 3
 END_SECONDS = 60
 OPTIONS = ("--port", "0", "--grace", "1", "--json")
 TOO_OLD = "schema_too_new"
+VIEWS: tuple[View, ...] = ("context", "conversation")
 ADDS = {"sqlite": "CREATE TABLE tomorrow (x INTEGER);", "postgres": "CREATE TABLE tomorrow (x integer);"}
 SHUTS_OUT = {
     "sqlite": "UPDATE store_meta SET value = CAST('{}' AS BLOB) WHERE name = 'oldest_writer';",
@@ -286,11 +289,13 @@ async def _beside(setting: Setting, kind: str, url: str, folder: Path, old: Prog
             while phase.after.total() < count or min(map(_answers, newer)) < count:
                 await asyncio.gather(*(client.say() for client in newer))
             phase.over = True
+        refusals = await _deeds(asking[0], newer[0], setting.of(short=1, full=5))
     starts = await _starts(old, url, folder / "old")
-    strange = sum(len(client.pages.refused) for client in newer)
+    may_write = old.looks and old.schemas[kind] >= _oldest_writer(kind, url)
+    strange = sum(len(client.pages.refused) for client in newer) + len(refusals[newer[0].name])
     if old.looks:
         strange += sum(refusal.code != TOO_OLD for client in asking for refusal in client.pages.refused)
-    may_write = old.looks and old.schemas[kind] >= _oldest_writer(kind, url)
+        strange += sum(may_write or code != TOO_OLD for code in refusals[asking[0].name])
     pages = [client.pages for client in (*asking, *newer)]
     return Found(
         f"{old.name} beside {new.name}",
@@ -301,6 +306,31 @@ async def _beside(setting: Setting, kind: str, url: str, folder: Path, old: Prog
         starts,
         strange,
     )
+
+
+async def _deeds(old: Client, new: Client, rounds: int) -> dict[str, list[str]]:
+    """Each changes what the other has written, in a session of its own; the codes of the errors that each got, by name."""
+    refusals: dict[str, list[str]] = {old.name: [], new.name: []}
+
+    async def do(client: Client, method: str, **given: Any) -> Any:
+        answer = await client.ask(method, given)
+        if code := code_of(answer):
+            refusals[client.name].append(code)
+        return answer.get("result")
+
+    session = (await do(new, "session.create", title="Deeds"))["session_id"]
+    for number in range(rounds):
+        for one, other in ((new, old), (old, new)):
+            said = [{"role": "user", "content": f"deed {number} of {one.name}, {each}"} for each in range(9)]
+            await do(one, "session.append", session_id=session, messages=said)
+            page = await do(new, "session.history", session_id=session)
+            await do(other, "session.fork", session_id=session, message_id=page["messages"][-2]["message_id"])
+            await do(
+                other, "session.erase", session_id=session, message_id=page["messages"][-1]["message_id"]
+            )
+            await do(other, "sessions.patch", session_id=session, label=f"Deed {number} of {other.name}")
+            await do(one, "session.compact", session_id=session)
+    return refusals
 
 
 def _answers(client: Client) -> int:
@@ -318,9 +348,18 @@ async def _starts(program: Program, url: str, folder: Path) -> bool:
 def judge(url: str, pages: list[dict[str, Any]]) -> tuple[Any, ...]:
     """What the program of this process finds in the store. Values are plain, as `apart` wants them."""
     try:
+        asyncio.run(_read_all(url))
         return tuple(asyncio.run(judged(url, [convert(page, Pages) for page in pages])))
     except HithertoError as error:
         return tuple(Judged(problems=(f"{error.code}: {error.message}",)))
+
+
+async def _read_all(url: str) -> None:
+    """Raises a `HithertoError` if one of the sessions cannot be read."""
+    async with hitherto.open(url) as sessions:
+        async for session in sessions.catalog.every(LOCAL, Filter(archived="include")):
+            for view in VIEWS:
+                await sessions.history(LOCAL, session.id, view=view)
 
 
 async def _judged(new: Program, url: str, pages: Sequence[Pages]) -> Judged:
