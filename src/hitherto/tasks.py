@@ -49,6 +49,7 @@ async def finish_or_stop(work: asyncio.Task[T], stop: Callable[[], None] = lambd
         return await asyncio.shield(work)
     except asyncio.CancelledError:
         stop()
+        work.add_done_callback(_seen)
         loop = asyncio.get_running_loop()
         until = loop.time() + STOP_SECONDS
         while not work.done() and loop.time() < until:
@@ -56,6 +57,12 @@ async def finish_or_stop(work: asyncio.Task[T], stop: Callable[[], None] = lambd
             with suppress(asyncio.CancelledError):
                 await asyncio.wait((work,), timeout=until - loop.time())
         raise
+
+
+def _seen(work: asyncio.Task[Any]) -> None:
+    """Nobody else hears what it comes to."""
+    if not work.cancelled():
+        work.exception()
 
 
 async def in_thread(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:

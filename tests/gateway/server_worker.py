@@ -5,7 +5,7 @@ and the tokens, and serves until it is told to end. A prompt `wait PATH…` is a
 of these pipes; `block` keeps a thread for ever; any other prompt is a script as in `tests.acp.scripted_agent`. Given the time (`now`), the time is always that,
 and its engine is that of the examples: it answers "Noted." and makes their summary. `live`: so many seconds a page that
 asks for news waits for them. `last`: so many seconds after the grace period the process ends. `search`
-and `follow`: so many seconds a search may take, and feeds its index.
+and `follow`: so many seconds a search may take, and feeds its index. `patience`: so many seconds it waits for a lock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hitherto.gateway.transport.limits import Limits
 from hitherto.model import Text, plain_text
 from hitherto.rpc.transport import Transport
 from hitherto.service import Sessions
-from hitherto.stores.sqlite import search_index
+from hitherto.stores.sqlite import connection, search_index
 from tests.acp import scripted_agent
 
 WAIT, BLOCK = "wait ", "block"
@@ -89,6 +89,7 @@ async def main(given: Any) -> None:
     live.WAIT_SECONDS = given.get("live", live.WAIT_SECONDS)
     gateway.LAST_SECONDS = given.get("last", gateway.LAST_SECONDS)
     search_index.SEARCH_SECONDS = given.get("search", search_index.SEARCH_SECONDS)
+    connection.PATIENCE_SECONDS = given.get("patience", connection.PATIENCE_SECONDS)
     search_index.FOLLOW_SECONDS = given.get("follow", search_index.FOLLOW_SECONDS)
     now = given.get("now")
     answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)

@@ -138,8 +138,30 @@ MUTANTS = (
         "test_an_export_that_takes_long_has_the_rest_as_plain_text[html]",
     ),
     mutant(
+        "tool-called-for-nobody",
+        "gateway/app.py",
+        "await unless_left(receive, server.serve_request(recall, scope, _again(body), send))",
+        "await server.serve_request(recall, scope, _again(body), send)",
+        "tests/gateway/server/test_in_flight.py::test_a_call_of_a_tool_ends_when_its_reader_leaves",
+    ),
+    mutant(
+        "closing-waits-for-others",
+        "stores/sqlite/search_index.py",
+        "            and (self._close_by is None or now < self._close_by)\n",
+        "",
+        "tests/gateway/server/test_in_flight.py::"
+        "test_a_signal_ends_the_server_whatever_is_being_made[search_words]",
+    ),
+    mutant(
+        "answers-unbounded-in-sum",
+        "gateway/transport/limits.py",
+        "not self.total or self.total + size <= self._most",
+        "True",
+        "tests/gateway/server/test_in_flight.py::test_long_answers_are_bounded_for_each_token_and_in_sum",
+    ),
+    mutant(
         "page-made-for-nobody",
-        "gateway/page/routes.py",
+        "gateway/transport/responses.py",
         "        return work.result() if work.done() else None\n",
         "        return await work\n",
         "tests/gateway/page/test_bounded_work.py::test_the_work_ends_when_its_reader_leaves",
@@ -196,8 +218,8 @@ MUTANTS = (
     mutant(
         "answers-piled-up",
         "gateway/transport/limits.py",
-        "        while size and self._bytes[token] and self._bytes[token] + size > self._most:\n",
-        "        while not self._bytes:\n",
+        "        while size and not self._has_room(token, size):\n",
+        "        while False:\n",
         "tests/gateway/events/test_subscriptions.py::test_long_answers_that_are_not_read_are_not_piled_up",
     ),
 )

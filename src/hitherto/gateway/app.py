@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
 from typing import NamedTuple
 
 from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
@@ -19,9 +20,20 @@ from hitherto.gateway.server.state import Agent, ServerState
 from hitherto.gateway.server.websocket import Endpoint, Socket
 from hitherto.gateway.transport import metrics
 from hitherto.gateway.transport.origin import Guard, Places
-from hitherto.gateway.transport.responses import JSON, Headers, Refusal, forbidden, refuse, reply
-from hitherto.recall.tools import Recall
+from hitherto.gateway.transport.responses import (
+    JSON,
+    Headers,
+    Refusal,
+    ending,
+    forbidden,
+    refuse,
+    reply,
+    unless_left,
+)
+from hitherto.limits import ENTRY_BYTES
+from hitherto.recall.tools import READ_BYTES, Recall
 from hitherto.service import Sessions
+from hitherto.tasks import in_thread
 
 AGENT_NEEDS = ("read", "write", "run")
 """What a token needs for the agent, whose protocol has methods of all these kinds."""
@@ -117,25 +129,27 @@ class History:
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from hitherto.recall.server import (
-            serve_request,  # here: the SDK is heavy, and most servers have no such guest
-        )
-
+        state = self._state
         try:
-            caller = await self._state.authenticate(scope)
+            caller = await state.authenticate(scope)
             if not caller.may("read"):
                 raise forbidden("read")
-            body = b""
-            if scope["method"] == "POST":
-                received = await body_of_caller(self._state, caller, scope, receive)
-                if received is None:
-                    return
-                body = received
+            body = await body_of_caller(state, caller, scope, receive) if scope["method"] == "POST" else b""
         except Refusal as refusal:
             await refuse(scope, send, refusal)
-        else:
-            recall = Recall(self._state.sessions, caller.who, _page(scope))
-            await serve_request(recall, scope, _again(body) if scope["method"] == "POST" else receive, send)
+            return
+        if body is None:
+            return
+        # The SDK is heavy, and most servers have no such guest.
+        server = await in_thread(partial(import_module, "hitherto.recall.server"))
+        beside = partial(state.workers.make, caller.who.owner)
+        recall = Recall(state.sessions, caller.who, _page(scope), beside)
+        most = READ_BYTES + ENTRY_BYTES if scope["method"] == "POST" else 0
+        try:
+            async with state.outgoing.making(caller.token.id, most):
+                await unless_left(receive, server.serve_request(recall, scope, _again(body), send))
+        except asyncio.CancelledError:  # the server ends, and does not wait any longer
+            await refuse(scope, send, ending())
 
 
 def _again(body: bytes) -> Receive:

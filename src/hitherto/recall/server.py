@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from contextvars import ContextVar
+from functools import cache, wraps
 from typing import Any, ParamSpec
 
 import mcp_types
@@ -74,11 +75,19 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
     return server
 
 
+_current: ContextVar[Recall] = ContextVar("recall")
+
+
+@cache
+def _shared() -> MCPServer[Any]:
+    """To describe the tools anew for each request would take most of its time."""
+    return server_for(_current.get)
+
+
 async def serve_request(recall: Recall, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one request over streamable HTTP. Host, Origin and the caller have already been checked."""
-    app = server_for(lambda: recall).streamable_http_app(
-        stateless_http=True, json_response=True, transport_security=UNGUARDED
-    )
+    _current.set(recall)
+    app = _shared().streamable_http_app(stateless_http=True, json_response=True, transport_security=UNGUARDED)
     async with app.router.lifespan_context(app):
         await app(scope, receive, send)
 

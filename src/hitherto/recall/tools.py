@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -27,12 +27,15 @@ from hitherto.model import (
     ToolCall,
     ToolResult,
     Value,
+    decode_entry,
     plain_text,
     search_text,
 )
 from hitherto.secrets import redact
 from hitherto.service import Sessions
+from hitherto.service.transfer.export import Beside
 from hitherto.values import words
+from hitherto.values.words import Term
 
 T = TypeVar("T")
 HITS, RECENT, FACTS, MESSAGES = 20, 50, 50, 50
@@ -126,17 +129,24 @@ class FactsAnswer(Value, frozen=True):
     facts: tuple[RememberedFact, ...]
 
 
-class Recall:
-    """Lookups for one owner; `page` is the base URL of links."""
+async def _here(work: Callable[..., T], *given: object) -> T:
+    return work(*given)
 
-    def __init__(self, sessions: Sessions, who: Principal, page: str) -> None:
+
+class Recall:
+    """Lookups for one owner; `page` is the base URL of links. `beside` makes what takes long: leaving out secrets does."""
+
+    def __init__(self, sessions: Sessions, who: Principal, page: str, beside: Beside = _here) -> None:
         self._sessions, self._who, self._page = sessions, who, page.rstrip("/")
+        self._beside = beside
 
     async def search(self, query: str, limit: int = 10, cursor: str | None = None) -> SearchAnswer:
         """Messages that have all these words."""
         if not query.strip():
             raise InvalidInput("the query is empty: give the words to search for")
         found = await self._sessions.search(self._who, query, cursor=cursor, limit=_bounded(limit, HITS))
+        entries = [await self._found(hit) for hit in found.hits]
+        snippets = await self._beside(_snippets, entries, words.parse_query(query).terms)
         hits = [
             FoundMessage(
                 session_id=hit.session.id,
@@ -145,10 +155,10 @@ class Recall:
                 message_id=hit.entry,
                 role=hit.role,
                 at=hit.at,
-                snippet=await self._snippet(hit, query),
+                snippet=(_title(hit.snippet) or "") if hit.entry is None else snippet,
                 more=hit.more,
             )
-            for hit in found.hits
+            for hit, snippet in zip(found.hits, snippets, strict=True)
         ]
         return SearchAnswer(hits=tuple(hits), cursor=found.cursor)
 
@@ -183,16 +193,14 @@ class Recall:
             limit=_bounded(limit, MESSAGES),
             max_bytes=READ_BYTES,
         )
-        messages = list(
-            self._fitting_messages(known, page.entries, from_end=around is None and after is None)
-        )
-        whole = len(messages) == len(page.entries)
-        cut_before, cut_after = _ends(messages, page.entries)
+        from_end = around is None and after is None
+        fitting: list[ReadMessage] = await self._beside(_fitting_messages, page.raw, from_end)
+        whole = len(fitting) == len(page.raw)
         return ReadAnswer(
             session=self._row(session),
-            messages=tuple(messages),
-            before=page.previous if whole or not cut_before else messages[0].message_id,
-            after=page.next if whole or not cut_after else messages[-1].message_id,
+            messages=tuple(replace(each, link=self._link(known, each.message_id)) for each in fitting),
+            before=page.previous if whole or not from_end else fitting[0].message_id,
+            after=page.next if whole or from_end else fitting[-1].message_id,
         )
 
     async def facts(self, query: str, limit: int = 10) -> FactsAnswer:
@@ -213,16 +221,15 @@ class Recall:
             )
         )
 
-    async def _snippet(self, hit: Hit, query: str) -> str:
-        """The text around the words. It is redacted first and cut afterwards: half a secret cannot be recognised."""
+    async def _found(self, hit: Hit) -> Entry | None:
+        """The message that was found, without text far behind the words."""
         if hit.entry is None:
-            return _title(hit.snippet) or ""
+            return None
         try:
             entry = await self._sessions.entry(self._who, hit.session.id, hit.entry)
         except (SessionNotFound, EntryNotFound):  # gone since it was found
-            return ""
-        clean = Redactor().entry(replace(entry, parts=tuple(map(_shorter, entry.parts))))
-        return words.snippet(search_text(clean), words.parse_query(query).terms)
+            return None
+        return replace(entry, parts=tuple(map(_shorter, entry.parts)))
 
     def _row(self, session: Session) -> SessionRow:
         return SessionRow(
@@ -240,35 +247,35 @@ class Recall:
         place = f"{self._page}/s/{quote(session_id, safe=':')}"
         return place if entry is None else f"{place}?at={quote(entry, safe='')}"
 
-    def _fitting_messages(
-        self, session_id: str, entries: tuple[Entry, ...], *, from_end: bool
-    ) -> Iterator[ReadMessage]:
-        """The messages that fit into an answer, counted from the requested end; at least one."""
-        messages, room = list[ReadMessage](), ANSWER_CHARS
-        for entry in reversed(entries) if from_end else entries:
-            message = _message(entry, self._link(session_id, entry.id))
-            room -= len(message.text)
-            if messages and room < 0:
-                break
-            messages.append(message)
-        return iter(messages[::-1] if from_end else messages)
+
+def _snippets(entries: Sequence[Entry | None], terms: Sequence[Term]) -> list[str]:
+    """The text around the words in each. It is redacted first and cut afterwards: half a secret cannot be recognised."""
+    return [
+        "" if entry is None else words.snippet(search_text(Redactor().entry(entry)), terms)
+        for entry in entries
+    ]
 
 
-def _ends(messages: list[ReadMessage], entries: tuple[Entry, ...]) -> tuple[bool, bool]:
-    """Whether messages were left out before, and after, these."""
-    if not messages:
-        return False, False
-    return messages[0].message_id != entries[0].id, messages[-1].message_id != entries[-1].id
+def _fitting_messages(raw: Sequence[bytes], from_end: bool) -> list[ReadMessage]:
+    """The messages that fit into an answer, counted from the requested end; at least one."""
+    messages, room = list[ReadMessage](), ANSWER_CHARS
+    for each in reversed(raw) if from_end else raw:
+        message = _message(decode_entry(each))
+        room -= len(message.text)
+        if messages and room < 0:
+            break
+        messages.append(message)
+    return messages[::-1] if from_end else messages
 
 
-def _message(entry: Entry, link: str) -> ReadMessage:
+def _message(entry: Entry) -> ReadMessage:
     said = "\n".join(filter(None, (_beginning(plain_text(entry), MESSAGE_CHARS + 1), *_tools(entry))))
     return ReadMessage(
         message_id=entry.id,
         role=entry.role,
         at=entry.at,
         text=said[:MESSAGE_CHARS],
-        link=link,
+        link="",
         cut=len(said) > MESSAGE_CHARS,
     )
 

@@ -389,7 +389,7 @@ async def test_those_who_do_not_read_cost_little_and_hold_up_nobody(tmp_path: Pa
 
 
 async def test_long_answers_that_are_not_read_are_not_piled_up(tmp_path: Path) -> None:
-    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits={"answer_bytes": 1}) as server:
+    with serving(f"sqlite:///{tmp_path / 'r.db'}", limits={"answer_bytes_each": 1}) as server:
         async with server.socket() as writer, unread(server) as slow:
             named = await created(writer)
             await writer.call("session.append", {**named, **said("x" * 4_000_000)})

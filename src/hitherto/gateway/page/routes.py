@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -37,11 +37,11 @@ from hitherto.gateway.transport.responses import (
     refuse,
     reply,
     unauthenticated,
+    unless_left,
     unreadable,
 )
 from hitherto.limits import LARGEST_NUMBER
 from hitherto.service.search.within import KINDS
-from hitherto.tasks import cancel_all
 
 READS = "read"
 FOR_EVER = ((b"cache-control", b"public, max-age=31536000, immutable"),)
@@ -120,7 +120,7 @@ def signed_in(handler: Handler, status: int = 401) -> RawHandler:
         state.refuse_if_limited(state.count(caller))
         if not caller.may(READS):
             raise forbidden(READS)
-        return await _unless_left(receive, _respond(handler, PageRequest(state, caller, scope)))
+        return await unless_left(receive, _respond(handler, PageRequest(state, caller, scope)))
 
     return answer
 
@@ -131,23 +131,6 @@ def _from_elsewhere(scope: Scope) -> bool:
         header(scope, b"sec-fetch-site") in (["cross-site"], ["same-site"])
         and b"in=1" not in scope["query_string"]
     )
-
-
-async def _unless_left(
-    receive: Receive, responding: Coroutine[Any, Any, PageResponse]
-) -> PageResponse | None:
-    """The response; None if the client leaves first: then the work for it ends."""
-    work, leaving = asyncio.create_task(responding), asyncio.create_task(_left(receive))
-    try:
-        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
-    finally:
-        await cancel_all((work, leaving))
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] == "http.request":
-        pass
 
 
 async def _respond(handler: Handler, request: PageRequest) -> PageResponse:

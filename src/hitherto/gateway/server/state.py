@@ -72,7 +72,7 @@ class ServerState:
         self.sockets: set[ServedSocket] = set()
         self.feeds, self.turns, self.metrics, self.uploads = Feeds(), Turns(), Metrics(), Uploads()
         self.background = BackgroundRequests()
-        self.outgoing = Outgoing(limits.answer_bytes)
+        self.outgoing = Outgoing(limits.answer_bytes, limits.answer_bytes_each)
         self.incoming = Incoming(limits.receive_bytes, limits.receive_bytes_each)
         self.workers = Workers(limits.page_effort, limits.page_seconds)
         self.ending = False
@@ -228,4 +228,7 @@ class ServerState:
         gauge("hitherto_subscriptions", "Subscriptions.", lambda: len(self.feeds))
         gauge("hitherto_requests_running", "Requests being answered.", lambda: self._answering)
         gauge("hitherto_receiving_bytes", "Bytes of requests being received.", lambda: self.incoming.total)
+        gauge(
+            "hitherto_answer_bytes", "Bytes of long answers being made or sent.", lambda: self.outgoing.total
+        )
         gauge("hitherto_pages_running", "Pages being made by workers.", lambda: len(self.workers))

@@ -22,7 +22,7 @@ class Limits(Value, frozen=True):
     """What one server allows. Rates are per second; a burst is what may come at once before the rate counts.
 
     A *stranger* is who has not shown a good token. `stall_seconds`: a peer that takes nothing for so long is given up.
-    `answer_bytes`: so much of long answers to one token is made, or on its way, at one time.
+    `answer_bytes`: so much of long answers is made, or on its way, at one time, in all and for each token.
     `receive_bytes`: so much of requests is being received at one time, in all and for each token.
     `page_effort`: CPU seconds for the Markdown, code and differences of one page, the rest of which is plain text;
     `page_seconds`: when a process that makes a page and does not answer is killed.
@@ -41,7 +41,8 @@ class Limits(Value, frozen=True):
     body_seconds: float = 30.0
     stall_seconds: float = 20.0
     linger_seconds: float = 5.0
-    answer_bytes: int = 128 * 1024 * 1024
+    answer_bytes: int = 512 * 1024 * 1024
+    answer_bytes_each: int = 128 * 1024 * 1024
     receive_bytes: int = 4 * MESSAGE_BYTES
     receive_bytes_each: int = 2 * MESSAGE_BYTES
     page_effort: float = 2.0
@@ -132,19 +133,20 @@ class Incoming:
 
 
 class Outgoing:
-    """Bytes by token. What is on its way counts; what is about to be made waits until there is room for it."""
+    """Bytes of answers, in all and by token. What is on its way counts; what is about to be made waits until there is room."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most, self._most_each = most, most_each
         self._bytes: Counter[str] = Counter()
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+        self.total = 0
 
     @asynccontextmanager
     async def making(self, token: str, size: int) -> AsyncIterator[None]:
         """Make an answer of at most this size while the block runs; one alone may always be made."""
-        while size and self._bytes[token] and self._bytes[token] + size > self._most:
+        while size and not self._has_room(token, size):
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.setdefault(token, []).append(gone)
+            self._waiting.append(gone)
             await gone
         with self.sending(token, size):
             yield
@@ -153,12 +155,22 @@ class Outgoing:
     def sending(self, token: str, size: int) -> Iterator[None]:
         """So much is on its way to the reader while the block runs."""
         self._bytes[token] += size
+        self.total += size
         try:
             yield
         finally:
+            self.total -= size
             self._bytes[token] -= size
             if not self._bytes[token]:
                 del self._bytes[token]
-            for gone in self._waiting.pop(token, ()):
+            waiting, self._waiting = self._waiting, []
+            for gone in waiting:
                 if not gone.done():
                     gone.set_result(None)
+
+    def _has_room(self, token: str, size: int) -> bool:
+        """Whether so much more is not too much; one alone never is."""
+        own = self._bytes.get(token, 0)
+        return (not own or own + size <= self._most_each) and (
+            not self.total or self.total + size <= self._most
+        )

@@ -1,16 +1,21 @@
-"""Answers of HTTP that are no answers of a method: refusals, for requests and for sockets that are not opened."""
+"""Answers of HTTP: refusals, for requests and for sockets that are not opened; and what is for nobody any more."""
 
 from __future__ import annotations
 
+import asyncio
 import math
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
-from starlette.types import Message, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from hitherto.errors import HithertoError
 from hitherto.gateway.dispatch.errors import failure, failure_of
 from hitherto.rpc import frames
 from hitherto.rpc.errors import INVALID_REQUEST, Failure
+from hitherto.tasks import cancel_all
 
+T = TypeVar("T")
 CHALLENGE = ((b"www-authenticate", b'Bearer realm="hitherto"'),)
 
 SAFE = (
@@ -94,6 +99,21 @@ async def reply(
         piece = body[start : start + PIECE_BYTES]
         await send({"type": f"{prefix}http.response.body", "body": piece, "more_body": True})
     await send({"type": f"{prefix}http.response.body", "body": body[last:]})
+
+
+async def unless_left(receive: Receive, responding: Coroutine[Any, Any, T]) -> T | None:
+    """The response; None if the client leaves first: then the work for it ends."""
+    work, leaving = asyncio.create_task(responding), asyncio.create_task(_left(receive))
+    try:
+        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        await cancel_all((work, leaving))
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] == "http.request":
+        pass
 
 
 def safely(send: Send) -> Send:

@@ -94,6 +94,9 @@ SEARCH_SECONDS = 2.0
 """CPU seconds for one search."""
 FOLLOW_SECONDS = 10.0
 """How long a search feeds what is missing, or waits for another process that does."""
+CLOSE_SECONDS = 3.0
+"""How long closing waits for another process; what is left to do then is done by whoever opens the store next."""
+LOOK_SECONDS = 0.05
 STEPS = 1_000
 """How many steps of SQLite there are between two looks at the clock."""
 BATCH = 1_000
@@ -166,6 +169,7 @@ class SearchIndex:
         self._closing = threading.Event()
         self._patient = True
         self._until: float | None = None
+        self._close_by: float | None = None
         self._local = threading.local()
         self._finders: list[apsw.Connection] = []
         self._replaced = 0
@@ -235,10 +239,11 @@ class SearchIndex:
         """All searches of this thread inside have `SEARCH_SECONDS` together, and end when nobody wants them any more."""
         until = time.thread_time() + SEARCH_SECONDS
         self._local.limit = lambda: time.thread_time() > until or stopped.is_set()
+        self._local.stopped = stopped
         try:
             yield
         finally:
-            self._local.limit = None
+            self._local.limit = self._local.stopped = None
 
     @property
     def read_only(self) -> bool:
@@ -256,8 +261,9 @@ class SearchIndex:
         if self._read_only or not self._behind(self._finder(), self._main_here()):
             return
         until = time.monotonic() + FOLLOW_SECONDS
-        if not self._lock.acquire(timeout=FOLLOW_SECONDS):
-            raise self._progress()
+        while not self._lock.acquire(timeout=min(FOLLOW_SECONDS, LOOK_SECONDS)):
+            if self._is_stopped() or time.monotonic() >= until:
+                raise self._progress()
         try:
             self._until = until
             step = FIRST_STEP
@@ -313,6 +319,7 @@ class SearchIndex:
 
     def close(self) -> None:
         """Stop. What is not fed yet will be, by whoever searches next; what was removed here leaves the file now."""
+        self._close_by = time.monotonic() + CLOSE_SECONDS
         self._closing.set()
         self._hurry.set()
         self._wake.set()
@@ -505,7 +512,19 @@ class SearchIndex:
             return _Fed(*fetch(self._index(), FED)[0])
 
     def _may_wait(self) -> bool:
-        return self._patient and (self._until is None or time.monotonic() < self._until)
+        """Whether to wait while another process writes. What nobody wants any more does not; closing does, not for long."""
+        now = time.monotonic()
+        return (
+            self._patient
+            and not self._is_stopped()
+            and (self._until is None or now < self._until)
+            and (self._close_by is None or now < self._close_by)
+        )
+
+    def _is_stopped(self) -> bool:
+        """Whether nobody wants what this thread searches any more."""
+        stopped: threading.Event | None = getattr(self._local, "stopped", None)
+        return stopped is not None and stopped.is_set()
 
     @contextlib.contextmanager
     def _finding(self) -> Iterator[apsw.Connection]:
