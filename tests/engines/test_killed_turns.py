@@ -19,7 +19,7 @@ from tests.engines.provider import Provider, Step, ToolUse, serving
 from tests.support.waits import ended, kill, line_of, or_killed
 
 Json = dict[str, Any]
-ROUNDS = 50
+ROUNDS = 20
 SEED = 20_261_115
 MOST_EVENTS = 16
 

@@ -49,7 +49,7 @@ def test_a_hostile_text_forges_nothing_wherever_it_stands(text: str) -> None:
     checked(page("markdown", text))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), min_size=1, max_size=6).map("\n".join)
 )
@@ -57,7 +57,7 @@ def test_hostile_texts_forge_nothing_together_either(text: str) -> None:
     checked(page("markdown", text))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(["`", "```", "~~~", "\n", "#", " ", "    ", "\t", "-", ">", "=", "<", "a", "\r", "|"]), max_size=40).map("".join))  # fmt: skip
 def test_no_pile_of_signs_becomes_a_heading(text: str) -> None:
     checked(page("markdown", text, title="T"))

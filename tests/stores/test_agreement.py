@@ -21,7 +21,7 @@ from tests.support.homes import MemoryHome, PostgresHome, SqliteHome
 from tests.support.postgres_server import PostgresServer
 from tests.support.worlds import Ask, Worlds
 
-STEPS = int(os.environ.get("HITHERTO_TEST_STEPS", "5000"))
+STEPS = int(os.environ.get("HITHERTO_TEST_STEPS", "1500"))
 """How many steps all stores are driven through."""
 SEED = os.environ.get("TORTURE_SEED")
 """Where chance starts from; without it, the same steps are taken every time, and what fails is made shorter."""
@@ -458,7 +458,7 @@ def partitioned_worlds(postgres_server: PostgresServer) -> Iterator[Worlds]:
 
 
 def test_tables_in_partitions_agree_with_the_model(partitioned_worlds: Worlds) -> None:
-    agree(partitioned_worlds, STEPS // 20)
+    agree(partitioned_worlds, STEPS // 10)
 
 
 def agree(worlds: Worlds, steps: int) -> None:

@@ -117,15 +117,18 @@ def _kept(setting: Setting, kind: Kind, opener: Opener, *, steps: int, around: b
         for stop_at in _points(old, around=around):
             kills += 1
             problem = _killed(kind, old, opener, stop_at)
-            wrong += [f"{kind.name} {version}, statement {stop_at}: {problem}"] if problem else []
+            if problem:
+                wrong.append(f"{kind.name} {version}, statement {stop_at}: {problem}")
+            if problem and setting.short:
+                return Kept(kills, rows, wrong)
     return Kept(kills, rows, wrong)
 
 
 def _points(old: Old, *, around: bool) -> Sequence[int]:
-    """Where to kill: everywhere, or only around the note that the last step was done."""
+    """Where to kill: everywhere, the last first, or only around the note that the last step was done."""
     if around:
         return range(old.noted - 1, old.noted + 1)
-    return range(1, old.statements + 1)
+    return range(old.statements, 0, -1)
 
 
 def _old(kind: Kind, version: int, opener: Opener) -> Old:

@@ -481,7 +481,7 @@ histories = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(history=histories, provider=st.sampled_from(["anthropic", "openai", "google", "other"]))
 def test_every_call_has_exactly_one_result_directly_after_it(history: list[Entry], provider: str) -> None:
     messages = model_messages(history, provider)

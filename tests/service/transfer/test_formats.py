@@ -125,7 +125,7 @@ def worlds(tmp_path: Path, postgres_database: PostgresHome) -> Iterator[Worlds]:
 
 def test_whatever_has_happened_to_a_session_its_raw_files_bring_it_back(worlds: Worlds) -> None:
     @settings(
-        max_examples=40,
+        max_examples=15,
         deadline=None,
         derandomize=True,
         database=None,
