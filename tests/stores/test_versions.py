@@ -12,21 +12,26 @@ import pytest
 
 import hitherto
 from hitherto.errors import SchemaTooNew
-from hitherto.model import Principal
+from hitherto.ids import now_ms
+from hitherto.model import LOCAL, Principal
 from hitherto.ports import Writer
 from hitherto.stores import connector
 from hitherto.stores.postgres import migrate as postgres
 from hitherto.stores.postgres.transactions import opened
 from hitherto.stores.sqlite import migrate as sqlite
+from hitherto.stores.sqlite.commit_queue import Numbers, Work, WriterThread
 from hitherto.stores.sqlite.connection import fetch, open_file
+from hitherto.stores.sqlite.recovery import recover
 from hitherto.stores.sqlite.store import file_of
-from tests.support.conversations import listed, say, told
+from tests.support.conversations import everything, listed, say, told
 from tests.support.homes import CARELESS, TEMPLATE
 from tests.support.postgres_server import PostgresServer
 from tests.support.waits import arrives, until
+from torture.storage.versions import Sqlite, fill
 
 SHARED = ("sqlite", "postgres")
 ANN = Principal(owner="ann")
+RENAMED_BY = 9
 ADDS = {
     "sqlite": "CREATE TABLE tomorrow (x INTEGER)",
     "postgresql": "CREATE TABLE tomorrow (x integer)",
@@ -196,3 +201,40 @@ def waits_for_a_lock(url: str) -> bool:
     with psycopg.connect(url) as connection:
         row = connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         return bool((row.fetchone() or (0,))[0])
+
+
+async def test_who_writes_alone_to_a_file_is_checked_once(tmp_path: Path) -> None:
+    checks: list[apsw.Connection] = []
+    file = tmp_path / "some.db"
+    writer = WriterThread(lambda may_wait: open_file(file, may_wait), checks.append)
+    try:
+        for number in range(5):
+            await writer.submit(executing(f"CREATE TABLE t{number} (x)"))
+        assert len(checks) == 1
+        other = open_file(file)
+        other.execute("CREATE TABLE other (x)")
+        other.close()
+        await writer.submit(executing("CREATE TABLE last (x)"))
+        assert len(checks) == 2
+    finally:
+        writer.close()
+
+
+def executing(statement: str) -> Work:
+    async def work(db: apsw.Connection, _: Numbers) -> None:
+        db.execute(statement)
+
+    return work
+
+
+async def test_a_file_of_an_earlier_schema_is_recovered_though_columns_had_other_names(
+    tmp_path: Path,
+) -> None:
+    files = Sqlite(tmp_path)
+    await fill(files.url("new"), 4, 3)
+    files.make("old", RENAMED_BY - 1, "new")
+    recovered = await asyncio.to_thread(recover, tmp_path / "old.db", tmp_path / "saved.db", now_ms)
+    assert recovered.missing == []
+    async with hitherto.open(files.url("new")) as sessions, hitherto.open(files.url("saved")) as saved:
+        assert await everything(saved, LOCAL) == await everything(sessions, LOCAL)
+        assert (await saved.admin.quarantined()) == []
