@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from torture.rows import agreement, faults, growth, inputs, kills, load, machine, postgres, stores, supply
+from torture.rows import (
+    agreement,
+    faults,
+    growth,
+    histories,
+    inputs,
+    kills,
+    load,
+    machine,
+    postgres,
+    stores,
+    supply,
+)
 from torture.trial.row import Row
 
 GROUPS: dict[str, tuple[Row, ...]] = {
@@ -17,7 +29,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
     ),
     "Faults survived": (*machine.SURVIVED, *faults.IN_TURN, *stores.SURVIVED, machine.CLOCK_JUMPS),
     "Beyond one machine": (postgres.R20,),
-    "Load held": (*load.ROWS, agreement.R19, growth.R21),
+    "Load held": (*load.ROWS, agreement.R19, histories.ONE_ORDER, growth.R21),
     "Bad inputs": (*inputs.ROWS, *supply.ROWS),
 }
 """Title of a part of the scorecard → its rows."""
