@@ -39,24 +39,35 @@ R6 = Row(
 )
 R7 = Row(
     key="R7",
-    promise="A backup of a store in use is complete",
-    target="100 backups under load: 0 bad, content equal on restore",
+    promise="A backup of a store in use is complete, and takes the place of a store that was killed",
+    target="100 backups under load: 0 bad, content equal when restored in place of a killed store",
     how=(
-        "While processes append, `hitherto backup` copies the store again and again. Each copy takes the place of"
-        " a store, is examined by the program's own check, and is compared byte for byte with the final content of"
-        " the store; everything acknowledged before the command must be there. This tests SQLite: PostgreSQL is"
-        " backed up by its own `pg_dump`, which is not tested."
+        "While processes append, `hitherto backup` copies the store again and again. `hitherto restore-backup` puts each"
+        " copy in place of a store whose process was killed, with the log, the shared memory and the search index of that"
+        " store beside it. What is there then is examined by the program's own check and compared byte for byte with the"
+        " final content of the store; everything acknowledged before the backup must be there. This tests SQLite:"
+        " PostgreSQL is backed up by its own `pg_dump`, which is not tested."
     ),
     run=whole(backups.run_trial),
-    control=changed(
-        backups.run_trial,
-        Change(
-            "stores/sqlite/replacement.py",
-            'source.execute("VACUUM INTO ?", (str(part),))',
-            "part.write_bytes(Path(source.filename).read_bytes())",
+    control=each(
+        changed(
+            backups.run_trial,
+            Change(
+                "stores/sqlite/replacement.py",
+                'source.execute("VACUUM INTO ?", (str(part),))',
+                "part.write_bytes(Path(source.filename).read_bytes())",
+            ),
+        ),
+        changed(
+            backups.run_trial,
+            Change(
+                "stores/sqlite/replacement.py",
+                "        for suffix in SUFFIXES\n        if _renamed(",
+                '        for suffix in ("",)\n        if _renamed(',
+            ),
         ),
     ),
-    broken="a plain copy of the file in use",
+    broken="a plain copy of the file in use; then the replaced store's log stays beside the backup",
 )
 R10 = Row(
     key="R10",

@@ -1,10 +1,16 @@
-"""Backups of a store that is being written: each is a whole store, with all that was acknowledged before it began."""
+"""Backups of a store that is being written: each is a whole store, with all that was acknowledged before it began.
+
+Each is put in the place of a store whose process was killed, with that one's log, its memory and its index beside it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +20,31 @@ from hitherto.limits import HISTORY_PAGE
 from hitherto.model import LOCAL, decode_entry
 from hitherto.service import Sessions
 from tests.cli.shell import Shell
+from tests.mutants import ROOT
 from torture.clients import writer_processes
-from torture.trial.program import Environment
+from torture.trial.program import Environment, store_in
 from torture.trial.row import Outcome, Setting
 
 Said = dict[str, list[bytes]]
 """By session, every entry byte for byte."""
+Files = Mapping[str, bytes]
+STALE = ("", "-wal", "-shm", "-search")
+"""What is left of a store that was killed: its file, its log, the memory of that, its index."""
+IN_USE = """
+import asyncio, os, signal, sys
+import hitherto
+from hitherto.model import LOCAL, Draft, Text
+
+async def use(url):
+    async with hitherto.open(url) as sessions:
+        made = await sessions.create(LOCAL, title="killed")
+        for number in range(400):
+            await sessions.append(LOCAL, made.id, Draft(role="user", parts=(Text(text=f"message {number} " * 50),)))
+        await sessions.search(LOCAL, "message")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(use(sys.argv[1]))
+"""
 
 
 class Copy(NamedTuple):
@@ -53,7 +78,8 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
             if done.code == 0:
                 copies.append(Copy(target, before))
     sessions = (writer_processes.COMMON, *map(writer_processes.own, range(writers)))
-    verdicts = asyncio.run(_judged(setting.folder, shell.url, copies, sessions))
+    stale = _killed(setting.folder / "killed")
+    verdicts = asyncio.run(_judged(shell, environment, stale, copies, sessions))
     wrong = [verdict.wrong for verdict in verdicts if verdict.wrong]
     for line in wrong:
         setting.say(line)
@@ -61,22 +87,45 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
     lost = sum(verdict.lost for verdict in verdicts)
     figure = (
         f"{refused + len(wrong)} of {refused + len(copies)} backups bad, {lost} acknowledged messages lacking in them "
-        f"({writers} writers at work, {most:,} messages before the last backup)"
+        f"({writers} writers at work, {most:,} messages before the last backup), each restored in place of a killed store with"
+        f" {len(stale)} files"
     )
     met = not refused and not wrong and most > 0
     return Outcome(met=met, figure=figure, counts={"acknowledged": most, "lost": lost})
 
 
-async def _judged(folder: Path, url: str, copies: Sequence[Copy], names: Sequence[str]) -> list[Verdict]:
-    async with hitherto.open(url) as sessions:
+def _killed(folder: Path) -> Files:
+    """The files of a store whose process was killed while it had it open, by what is added to the store's name."""
+    folder.mkdir()
+    ran = subprocess.run([sys.executable, "-c", IN_USE, store_in(folder)], cwd=ROOT, check=False, timeout=600)
+    left = {file.name.removeprefix("hitherto.db"): file.read_bytes() for file in folder.iterdir()}
+    if ran.returncode != -signal.SIGKILL or not all(left.get(suffix) for suffix in STALE):
+        raise RuntimeError(f"the store was not left as a kill leaves it: {sorted(left)}")
+    return left
+
+
+async def _judged(
+    shell: Shell, environment: Environment, stale: Files, copies: Sequence[Copy], names: Sequence[str]
+) -> list[Verdict]:
+    async with hitherto.open(shell.url) as sessions:
         whole = {name: await _said(sessions, name) for name in names}
     ids = {name: [decode_entry(raw).id for raw in said] for name, said in whole.items()}
-    return [await _verdict(folder / "restored", copy, whole, ids) for copy in copies]
+    place = shell.folder / "restored"
+    verdicts = []
+    for copy in copies:
+        file = place / "hitherto.db"
+        _leave(place, stale)
+        done = shell.run("restore-backup", str(copy.file), "--store", str(file), env=environment)
+        verdicts.append(
+            Verdict(f"{copy.file.name}: not restored: {done.err}", len(copy.acknowledged))
+            if done.code
+            else await _verdict(file, copy, whole, ids)
+        )
+    return verdicts
 
 
-async def _verdict(place: Path, copy: Copy, whole: Said, ids: dict[str, list[str]]) -> Verdict:
-    """Put a backup in the place of a store, and compare what the program finds there with what became of the first."""
-    file = _restored(place, copy)
+async def _verdict(file: Path, copy: Copy, whole: Said, ids: dict[str, list[str]]) -> Verdict:
+    """Compare what the program finds in a restored backup with what became of the store that it is of."""
     try:
         async with hitherto.open(f"sqlite:///{file}") as sessions:
             problems = (await sessions.admin.check(repair=False)).problems
@@ -91,11 +140,12 @@ async def _verdict(place: Path, copy: Copy, whole: Said, ids: dict[str, list[str
     return Verdict("")
 
 
-def _restored(place: Path, copy: Copy) -> Path:
-    """A backup in the place of a store, with nothing beside it."""
+def _leave(place: Path, stale: Files) -> None:
+    """Nothing but a store that was killed."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
-    return copy.file.rename(place / "hitherto.db")
+    for suffix, content in stale.items():
+        (place / f"hitherto.db{suffix}").write_bytes(content)
 
 
 async def _said(sessions: Sessions, name: str) -> list[bytes]:
