@@ -303,6 +303,13 @@ MUTANTS = (
         "tests/stores/test_free_space.py::test_a_log_that_others_have_open_is_emptied[erase]",
     ),
     mutant(
+        "free-space-keeps-what-was-erased",
+        "stores/sqlite/replacement.py",
+        '        db.execute("VACUUM")\n',
+        "        pass\n",
+        "tests/stores/test_free_space.py::test_what_sqlite_has_moved_leaves_the_free_space_of_its_pages",
+    ),
+    mutant(
         "planner-keeps-samples-of-what-is-gone",
         "stores/postgres/store.py",
         "await self._transactions.run(WRITE, checks.forget_samples)",

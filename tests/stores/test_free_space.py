@@ -12,7 +12,7 @@ import pytest
 
 import hitherto
 from hitherto.model import LOCAL, Fact
-from tests.support.conversations import started
+from tests.support.conversations import say, started
 from tests.support.homes import PostgresHome
 from tests.support.waits import output
 
@@ -42,6 +42,19 @@ async def test_a_log_that_others_have_open_is_emptied(tmp_path: Path, how: str) 
         assert [name for name in files_with(tmp_path, WORD) if "search" not in name] == []
         await server.find(LOCAL)
         await server.admin.check(repair=True)
+        assert files_with(tmp_path, WORD) == []
+
+
+async def test_what_sqlite_has_moved_leaves_the_free_space_of_its_pages(tmp_path: Path) -> None:
+    async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
+        made = [await sessions.create(LOCAL) for _ in range(6)]
+        said: list[tuple[str, str]] = []
+        for number in range(30):  # in an order in which pages are divided
+            session, text = made[-1 - number % 6].id, f"{WORD} {number:03} " * 20
+            said.append((session, (await sessions.append(LOCAL, session, say(text))).entries[0]))
+        for place in said:
+            await sessions.erase(LOCAL, *place)
+        await sessions.admin.check(repair=True)
         assert files_with(tmp_path, WORD) == []
 
 

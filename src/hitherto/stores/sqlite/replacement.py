@@ -29,6 +29,12 @@ T = TypeVar("T")
 
 SUFFIXES = ("", "-wal", "-shm", "-search", "-search-wal", "-search-shm")
 FORGET_GENERATION = "PRAGMA journal_mode = MEMORY; DELETE FROM store_meta WHERE name = 'generation'"
+LOST = """
+SELECT printf('%d %d %d %d', (SELECT count(*) FROM erased), (SELECT max(at) FROM erased),
+    (SELECT count(*) FROM tombstone), (SELECT max(change) FROM tombstone))
+"""
+REWRITTEN = "SELECT value FROM store_meta WHERE name = 'rewritten'"
+NOTE_REWRITTEN = "INSERT OR REPLACE INTO store_meta (name, value) VALUES ('rewritten', ?)"
 SECRET = "SELECT value FROM store_meta WHERE name = 'secret'"
 DELETED = "SELECT o.name, t.id FROM tombstone AS t JOIN owner AS o ON o.num = t.owner ORDER BY t.at"
 HAS_ERASED = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'erased'"
@@ -69,7 +75,7 @@ def restore_backup(path: Path, backup: Path, lose: Callable[[Path, Losses], T]) 
             with translate_errors(path), _copied(source, path) as part, _alone(path):
                 losses = _losses(path)
                 lost = None if losses is None else lose(part, losses)
-                _settle(part)
+                _settle(part, anew=lost is not None)
                 aside = _set_aside(path)
                 part.replace(path)
                 sync_folder(path.parent)
@@ -174,11 +180,28 @@ def _renamed(old: Path, new: Path) -> bool:
     return True
 
 
-def _settle(part: Path) -> None:
+def rewrite(db: apsw.Connection, beside: Callable[[], None]) -> None:
+    """Write the whole file anew from its rows, if something was erased or deleted since that was done; `beside` does it
+    with the index.
+
+    SQLite overwrites what it frees. But when it divides or joins pages it moves rows, and leaves what they were in the free
+    space of the page that they were on.
+    """
+    (lost,) = fetch(db, LOST)
+    if fetch(db, REWRITTEN) != [lost]:
+        beside()
+        db.execute("PRAGMA temp_store = FILE")  # it takes as much as the store has
+        db.execute("VACUUM")
+        db.execute(NOTE_REWRITTEN, lost)
+
+
+def _settle(part: Path, *, anew: bool = False) -> None:
     """Make a copy durable, in one file, and another store than the one that it was copied from."""
     db = apsw.Connection(str(part))
     try:
         fetch(db, FORGET_GENERATION)
+        if anew:
+            fetch(db, "PRAGMA secure_delete = ON; VACUUM")
     finally:
         db.close()
     with part.open("rb") as copy:

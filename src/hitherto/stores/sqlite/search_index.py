@@ -306,6 +306,12 @@ class SearchIndex:
             if self._fold():
                 self._index().execute(PURGED, (seen,))
 
+    def rewrite(self) -> None:
+        """Write the file anew from its rows."""
+        with self._lock:
+            self._index().execute("VACUUM")
+            self._fold()
+
     def changed(self) -> None:
         """There is something new: feed it in the background, when much has come or a second has passed."""
         if self._thread is None:

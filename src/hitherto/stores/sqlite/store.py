@@ -36,7 +36,7 @@ from hitherto.stores.sqlite.connection import (
 from hitherto.stores.sqlite.migrate import check_writer, migrate, shipped, version
 from hitherto.stores.sqlite.read_only import NoWriter, Stillness, can_be_written, open_read_only
 from hitherto.stores.sqlite.read_tx import SqliteReader
-from hitherto.stores.sqlite.replacement import copy_whole
+from hitherto.stores.sqlite.replacement import copy_whole, rewrite
 from hitherto.stores.sqlite.search_index import (
     DONE_RESTATING,
     DONE_UNINDEXING,
@@ -277,7 +277,17 @@ class SqliteStore:
             if thoroughly:
                 self._index.catch_up()
                 self._index.purge()
+                self._rewrite()
             self._writer.empty_log()
+
+    def _rewrite(self) -> None:
+        db = self._open()
+        try:
+            # Whoever writes all the time, or lacks the space, keeps what there is; the next call tries again.
+            with suppress(apsw.BusyError, apsw.FullError):
+                rewrite(db, self._index.rewrite)
+        finally:
+            db.close()
 
     def _check(self, repair: bool) -> Health:
         with translate_errors(self._path):
