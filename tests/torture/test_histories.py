@@ -106,6 +106,13 @@ async def test_what_was_acknowledged_before_a_read_began_must_be_in_it() -> None
     assert order(await explain([done, Event(READ, 11, 20, seen)])) == ["one", "read"]
 
 
+async def test_where_the_search_came_farthest_is_told() -> None:
+    events = await recorded(*MIXED)
+    model = Model([*events[:5], events[5]._replace(answer="nonsense"), *events[6:]])
+    assert await model.explained() is None
+    assert order(model.stuck()) == ["r"]
+
+
 async def test_two_who_hold_the_same_lease_are_found() -> None:
     first, second = Call("l1", "acquire", "a", "h1"), Call("l2", "acquire", "a", "h2")
     told = [*await answers(first), *await answers(second)]

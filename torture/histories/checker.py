@@ -66,7 +66,13 @@ class Model:
         self._ids = Named()
         self._sessions = Sessions(self._store, now=Clock(), new_id=self._ids)
         self._dead: set[tuple[int, str]] = set()
+        self._deepest = 0
+        """The calls of the longest order that was tried, as far as it went."""
         self.steps = 0
+
+    def stuck(self) -> list[Event]:
+        """The calls of which none could come next where the search came farthest."""
+        return [self._events[index] for index in self._next(self._deepest)]
 
     async def explained(self) -> list[Event] | None:
         """An order that explains the history; None if there is none. Raises `Undecided`."""
@@ -90,6 +96,7 @@ class Model:
             if await self._fits(self._events[index]) and not await self._is_dead(done | 1 << index):
                 order.append(index)
                 done |= 1 << index
+                self._deepest = max(self._deepest, done, key=int.bit_count)
                 levels.append((self._next(done), self._store.mark()))
             else:
                 self._store.back(mark)

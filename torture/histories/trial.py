@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from torture.histories.clients import CLIENTS, Task, record
 from torture.trial.program import Environment, store_in
 from torture.trial.row import Outcome, Setting
 
-LINES = 5
+LINES, LONGEST = 5, 300
 
 
 class Found(NamedTuple):
@@ -85,9 +84,10 @@ async def _found(store: str, url: str, setting: Setting, environment: Environmen
     histories = await record(url, folder, task, environment)
     unexplained, undecided = list[str](), 0
     for number, events in enumerate(histories):
+        model = Model(events)
         try:
-            if await Model(events).explained() is None:
-                unexplained.append(f"{store}, history {number}: {_kinds(events)}")
+            if await model.explained() is None:
+                unexplained.append(f"{store}, history {number}: none of these fits: {_told(model.stuck())}")
         except Undecided:
             undecided += 1
     return Found(
@@ -113,5 +113,5 @@ def _overlapping(events: Sequence[Event]) -> int:
     )
 
 
-def _kinds(events: Sequence[Event]) -> str:
-    return ", ".join(f"{count} × {kind}" for kind, count in Counter(e.call.kind for e in events).items())
+def _told(events: Sequence[Event]) -> str:
+    return "; ".join(f"{each.call} was answered {each.answer[:LONGEST]}" for each in events)
