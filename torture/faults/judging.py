@@ -124,7 +124,7 @@ async def tried(work: Awaitable[Any]) -> Any:
 
 def is_typed(answer: Any) -> bool:
     """Whether an answer is an error of the store."""
-    return isinstance(answer, tuple) and len(answer) == 3 and answer[1] in TYPED
+    return isinstance(answer, tuple) and len(answer) == 3 and any(answer[1] == code for code in TYPED)
 
 
 def is_failure(answer: Any) -> bool:

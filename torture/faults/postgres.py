@@ -33,7 +33,7 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
     # Nothing is killed here: what PostgreSQL has done, it keeps.
     with PostgresServer() as server:
         told = apart(cut_in_turn, environment, folder=str(server.folder), operations=names)
-    return outcome_of(setting, [told])
+    return outcome_of(setting, [told], len(names))
 
 
 def cut_in_turn(folder: str, operations: Sequence[str], ways: Sequence[str] = WAYS) -> Told:
@@ -45,7 +45,7 @@ async def _cut_in_turn(folder: Path, operations: Sequence[str], ways: Sequence[s
     async with relayed(folder / f".s.PGSQL.{PORT}") as relay:
         trial = _Trial(folder, relay)
         await trial.run(operations, ways)
-    return told_by(trial.judge, operations)
+    return told_by(trial.judge)
 
 
 class _Trial:

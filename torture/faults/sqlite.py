@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from torture.trial.program import Environment, apart, store_in
 from torture.trial.row import Outcome, Setting
 
 LINES = 12
+PROCESSES = 4
 OPEN, CLOSE = "open", "close"
 SHORT = ("append", "list")
 SHORT_KINDS = KINDS[:1]
@@ -32,28 +34,35 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
     few = setting.short or bool(environment)
     names = list(SHORT) if few else [each.name for each in OPERATIONS] + [OPEN]
     # To close is tried with the others alone: what fails in the layer for syncs would be told, and SQLite ignores it.
-    tries = [(names if few else [*names, CLOSE], SHORT_KINDS if few else KINDS), (names, SYNCS)]
-    told = [
-        apart(
-            fail_in_turn,
-            environment,
-            folder=str(setting.folder),
-            operations=operations,
-            kinds=[kind.name for kind in kinds],
-        )
-        for operations, kinds in tries
+    closing = [] if few else [CLOSE]
+    tries = [
+        *((name, SHORT_KINDS if few else KINDS) for name in (*names, *closing)),
+        *((name, SYNCS) for name in names),
     ]
-    return outcome_of(setting, told)
+
+    def tell(given: tuple[str, Sequence[Kind]]) -> Told:
+        name, kinds = given
+        words = [kind.name for kind in kinds]
+        told: Told = apart(
+            fail_in_turn, environment, folder=str(setting.folder), operations=[name], kinds=words
+        )
+        if not few:
+            setting.say(f"{name}: {told['sums'].get('faults', 0):,} faults, {len(told['wrong'])} wrong")
+        return told
+
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        told = list(pool.map(tell, tries))
+    return outcome_of(setting, told, len(names) + len(closing))
 
 
-def outcome_of(setting: Setting, told: Sequence[Told]) -> Outcome:
+def outcome_of(setting: Setting, told: Sequence[Told], operations: int) -> Outcome:
     """What the processes of a trial have told."""
     wrong: list[str] = [line for each in told for line in each["wrong"]]
     for line in wrong[:LINES]:
         setting.say(line)
     sums = sum((Counter(each["sums"]) for each in told), Counter[str]())
     figure = (
-        f"{told[0]['operations']} operations, {sums['faults']:,} faults in turn ({sums['refused']:,} told with a code,"
+        f"{operations} operations, {sums['faults']:,} faults in turn ({sums['refused']:,} told with a code,"
         f" {sums['passed']:,} without effect on the answer): {len(wrong):,} times something was wrong"
     )
     return Outcome(
@@ -63,9 +72,9 @@ def outcome_of(setting: Setting, told: Sequence[Told]) -> Outcome:
     )
 
 
-def told_by(judge: Judge, operations: Sequence[str]) -> Told:
+def told_by(judge: Judge) -> Told:
     """What a process says of its trial."""
-    return {"operations": len(operations), "sums": judge.sums, "wrong": judge.wrong}
+    return {"sums": judge.sums, "wrong": judge.wrong}
 
 
 def fail_in_turn(folder: str, operations: Sequence[str], kinds: Sequence[str]) -> Told:
@@ -76,7 +85,7 @@ def fail_in_turn(folder: str, operations: Sequence[str], kinds: Sequence[str]) -
     with tempfile.TemporaryDirectory(dir=folder) as place:
         trial = _Trial(Path(place), faults)
         asyncio.run(trial.run(operations, chosen))
-    return told_by(trial.judge, operations)
+    return told_by(trial.judge)
 
 
 class _Trial:
