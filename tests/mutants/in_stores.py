@@ -98,7 +98,11 @@ MUTANTS = (
             ),
             # A session's checksum has its owner in it.
             Change("stores/sqlite/rows.py", "(crc is None or crc == crc_of", "(True or crc_of"),
-            Change("stores/sqlite/rows.py", "place_crc is None or place_crc == checksum", "True or checksum"),
+            Change(
+                "stores/sqlite/rows.py",
+                "place_crc is None or place_crc == session_place",
+                "True or session_place",
+            ),
         ),
         "tests/service/test_isolation.py::test_an_owner_s_name_is_never_a_pattern[sqlite-same connection]",
     ),
@@ -167,7 +171,7 @@ MUTANTS = (
     mutant(
         "altered-entry-served",
         "stores/sqlite/rows.py",
-        "return bool(place_crc == crc32(payload, seed))",
+        "return bool(place_crc == crc32(payload) + seed)",
         "return True",
         "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
     ),
@@ -179,10 +183,10 @@ MUTANTS = (
         "tests/stores/test_sqlite.py::test_what_the_disk_has_altered_is_never_taken_for_what_was_written",
     ),
     mutant(
-        "misplaced-entry-served",
+        "place-counted-wrongly",
         "values/checksums.py",
-        "return crc32(payload, checksum(owner, log) + seq)",
-        "return crc32(payload, checksum(owner, log) + 1)",
+        "return range(start, start + last - first + 1)",
+        "return [start] * (last - first + 1)",
         "tests/stores/test_checksums.py::test_a_store_that_is_whole_is_read_without_a_word[sqlite]",
     ),
     mutant(

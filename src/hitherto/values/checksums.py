@@ -5,6 +5,9 @@ A CRC-32 is enough: it is against disks, not against people.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+from operator import add
 from typing import Any
 from zlib import crc32
 
@@ -26,15 +29,35 @@ def checksum(*values: Any) -> int:
         return crc32(ascii(values).encode())
 
 
+def session_place(owner: str, session_id: str, num: int) -> int:
+    """The checksum of which session of which owner has a number. Lists ask for it once for each session: hence its own."""
+    return crc32(session_id.encode("utf-8", "surrogatepass"), _owner_seed(owner) + num)
+
+
+@lru_cache(maxsize=1_024)
+def _owner_seed(owner: str) -> int:
+    return checksum(owner)
+
+
+def log_seed(owner: str, log: int) -> int:
+    """What the place of an entry adds to its checksum, but for its position in the log, which is added too."""
+    return checksum(owner, log)
+
+
 def entry_seeds(owner: str, log: int, first: int, last: int) -> range:
-    """With what the checksums of the entries in this stretch begin: the same bytes have another one elsewhere."""
-    start = checksum(owner, log) + first
+    """What the places of the entries in this stretch add to their checksums: the same bytes have another one elsewhere."""
+    start = log_seed(owner, log) + first
     return range(start, start + last - first + 1)
 
 
 def entry_checksum(owner: str, log: int, seq: int, payload: bytes) -> int:
     """The checksum of an entry's exact bytes in its place."""
-    return crc32(payload, checksum(owner, log) + seq)
+    return crc32(payload) + log_seed(owner, log) + seq
+
+
+def entry_checksums(seeds: Iterable[int], payloads: Iterable[bytes]) -> list[int]:
+    """The checksums of entries, each in its place."""
+    return list(map(add, map(crc32, payloads), seeds))
 
 
 def lease_checksum(owner: str, num: int, lease: Lease) -> int:

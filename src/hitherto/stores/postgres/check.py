@@ -214,7 +214,7 @@ def _judge_lease(row: Row) -> _Verdict:
 def _judge_entry(row: Row) -> _Verdict:
     owner, log, seq, payload, crc, erased, *beside, row_crc = row
     (seed,) = entry_seeds(owner, log, seq, seq)
-    expected = (crc32(payload, seed), checksum(owner, log, seq, *beside))
+    expected = (crc32(payload) + seed, checksum(owner, log, seq, *beside))
     whole = is_entry_whole(seed, payload, crc, erased) and row_crc in (None, expected[1])
     return _Verdict(whole, None if (crc, row_crc) == expected else expected)
 

@@ -33,7 +33,7 @@ from hitherto.stores.postgres.rows import CHANGE, COLUMNS, ID, ORDER_AT, Row, re
 from hitherto.stores.postgres.search import Search
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values import words
-from hitherto.values.checksums import checksum, entry_seeds
+from hitherto.values.checksums import checksum, entry_checksums, entry_seeds
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import passes, text_terms
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
@@ -399,7 +399,7 @@ def whole_payloads(owner: str, stretches: Sequence[Stretch], rows: Sequence[Row]
     payloads = [row[2] for row in rows]
     seeds = list(chain.from_iterable(entry_seeds(owner, *stretch[:3]) for stretch in stretches))
     # As a rule all are, and then this is several times quicker than to ask one by one.
-    if list(map(crc32, payloads, seeds)) == [row[3] for row in rows]:
+    if entry_checksums(seeds, payloads) == [row[3] for row in rows]:
         return payloads
     if altered := sum(not is_entry_whole(seed, *row[2:]) for seed, row in zip(seeds, rows, strict=True)):
         raise StoreDamaged(f"{altered} entries were altered; run `hitherto doctor`")
@@ -408,7 +408,7 @@ def whole_payloads(owner: str, stretches: Sequence[Stretch], rows: Sequence[Row]
 
 def is_entry_whole(seed: int, payload: bytes, crc: int | None, erased: bool) -> bool:
     """Whether an entry is what was written in its place. A program that knows of no checksums may have erased it since."""
-    if crc is None or crc == crc32(payload, seed):
+    if crc is None or crc == crc32(payload) + seed:
         return True
     entry = None
     with suppress(ValueError, RecursionError, MsgspecError):

@@ -19,11 +19,11 @@ from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.rows import CHECKED, crc_of, is_whole
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.stores.sqlite.tokens import is_whole as is_token_whole
-from hitherto.values.checksums import checksum, entry_checksum, is_lease_whole, lease_checksum
+from hitherto.values.checksums import checksum, entry_checksum, is_lease_whole, lease_checksum, session_place
 
 _CHECKED = ", ".join(CHECKED)
 _OF_SESSION = "JOIN session AS s ON s.num = r.session JOIN owner AS o ON o.num = s.owner"
-_PLACE = "checksum(o.name, s.id, s.num)"
+_PLACE = "session_place(o.name, s.id, s.num)"
 _LEASE = "o.name, s.num, s.lease_holder, s.lease_fence, s.lease_acquired, s.lease_expires"
 _BESIDE = "checksum(o.name, e.pos, e.number, e.id, e.tokens, e.errors, e.cost, e.bytes)"
 _SPAN = """checksum(o.name, r.session, r.name, r.ord,
@@ -202,8 +202,14 @@ def _is_lease_whole(*row: Any) -> bool:
         return False
 
 
+def _session_place(owner: Any, session_id: Any, num: int) -> int:
+    """No checksum if the disk has made something else of the id."""
+    return session_place(owner, session_id, num) if isinstance(session_id, str) else -1
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "checksum": checksum,
+    "session_place": _session_place,
     "crc_of": crc_of,
     "crc32": crc32,
     "is_whole": is_whole,

@@ -13,7 +13,7 @@ from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_entry, decode_json, encode
 from hitherto.ports import Record, Totals
 from hitherto.values import words
-from hitherto.values.checksums import checksum, is_lease_whole
+from hitherto.values.checksums import entry_checksums, is_lease_whole, session_place
 from hitherto.values.filters import title_text
 
 Columns = tuple[Any, ...]
@@ -61,7 +61,7 @@ def is_whole(seed: int, payload: Any, place_crc: Any, crc: Any, erased: Any) -> 
     if not isinstance(payload, bytes):
         return False
     if place_crc is not None and not erased:
-        return bool(place_crc == crc32(payload, seed))
+        return bool(place_crc == crc32(payload) + seed)
     known = crc in (None, crc32(payload))
     return known and (crc is not None or _is_entry(payload))
 
@@ -79,7 +79,7 @@ def whole_payloads(seeds: range, rows: Sequence[Columns]) -> list[bytes] | None:
     payloads = [row[0] for row in rows]
     # As a rule all are, and then this is several times quicker than to ask one by one.
     with suppress(TypeError):
-        if list(map(crc32, payloads, seeds)) == [row[1] for row in rows]:
+        if entry_checksums(seeds, payloads) == [row[1] for row in rows]:
             return payloads
     return None
 
@@ -106,7 +106,7 @@ def record_of(owner: str, row: Columns) -> Record:
     try:
         if _is_right(owner, row):
             record = _record_of(owner, row)
-            if is_lease_whole(owner, record.num, record.lease, row[-1]):
+            if row[-1] is None or is_lease_whole(owner, record.num, record.lease, row[-1]):
                 return record
     except (ValueError, TypeError, msgspec.MsgspecError) as error:
         raise StoreDamaged(f"the session {row[1]!r:.60} cannot be read; run `hitherto doctor`") from error
@@ -116,7 +116,7 @@ def record_of(owner: str, row: Columns) -> Record:
 def _is_right(owner: str, row: Columns) -> bool:
     crc, place_crc = row[1 + CRC], row[-2]
     return (crc is None or crc == crc_of(owner, *row[1 : 1 + CRC])) and (
-        place_crc is None or place_crc == checksum(owner, row[1], row[0])
+        place_crc is None or place_crc == session_place(owner, row[1], row[0])
     )
 
 

@@ -20,7 +20,13 @@ from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
 from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
-from hitherto.values.checksums import checksum, entry_checksum, lease_checksum
+from hitherto.values.checksums import (
+    checksum,
+    entry_checksum,
+    lease_checksum,
+    log_seed,
+    session_place,
+)
 from hitherto.values.facets import Traits, count_changes, traits_of
 from hitherto.values.spans import EntryPlace, Span
 
@@ -157,7 +163,7 @@ class SqliteWriter(SqliteReader):
         title = (self._numbers.next_document(), text) if text is not None else (None, None)
         self._db.execute(UNBURY, (owner, record.session.id))
         num = fetch(self._db, NEXT_NUM)[0][0]
-        place = checksum(record.owner, record.session.id, num)
+        place = session_place(record.owner, record.session.id, num)
         values = (owner, record.order_at, change, "create", *title, place, *columns_of(record))
         self._db.execute(INSERT, (num, *values))
         made = replace(record, num=num, change=change)
@@ -178,7 +184,8 @@ class SqliteWriter(SqliteReader):
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
         owner, s = self._known_owner(record.owner), record.session
         change = self._numbers.next_change(owner)
-        entries = [self._entry(owner, record, row) for row in rows]
+        seed = log_seed(record.owner, record.num)
+        entries = [self._entry(owner, record, seed, row) for row in rows]
         try:
             self._db.executemany(ADD_ENTRY, entries)
         except apsw.ConstraintError:
@@ -305,13 +312,13 @@ class SqliteWriter(SqliteReader):
     async def put_root(self, owner: str, root: str, project: str) -> None:
         self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))
 
-    def _entry(self, owner: int, record: Record, row: Row) -> tuple[object, ...]:
+    def _entry(self, owner: int, record: Record, seed: int, row: Row) -> tuple[object, ...]:
         """The values of `ADD_ENTRY`."""
-        pos, number = position(record.num, row.seq), self._numbers.next_document()
-        beside = (number, row.entry.id, *row.totals)
-        placed = entry_checksum(record.owner, record.num, row.seq, row.payload)
-        crcs = (crc32(row.payload), placed, checksum(record.owner, pos, *beside))
-        return (pos, owner, *beside, row.payload, *crcs)
+        pos, crc = position(record.num, row.seq), crc32(row.payload)
+        beside = (self._numbers.next_document(), row.entry.id, *row.totals)
+        # The same as `entry_checksum`, which would sum the payload again.
+        placed = crc + seed + row.seq
+        return (pos, owner, *beside, row.payload, crc, placed, checksum(record.owner, pos, *beside))
 
     def _collect_log(self, log: int, batch: int) -> int:
         """Remove entries of one log, which leaves the queue when none is left to remove."""
