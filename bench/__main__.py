@@ -12,6 +12,7 @@ PART_NAMES = (
     "append",
     "history",
     "list",
+    "checks",
     "search",
     "postgres",
     "import",

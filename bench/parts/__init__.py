@@ -10,6 +10,7 @@ from bench.harness.results import Part
 from bench.harness.sizes import Sizes
 from bench.parts import (
     append,
+    checks,
     claude_files,
     claude_forks,
     history,
@@ -29,6 +30,7 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "append": append.run,
     "history": history.run,
     "list": list.run,
+    "checks": checks.run,
     "search": search.run,
     "postgres": postgres.run,
     "import": import_time.run,
