@@ -9,6 +9,7 @@ from torture.storage import (
     damaged_transcripts,
     foreign_appenders,
     migrations,
+    misplaced_rows,
     older_programs,
     sqlite_files,
     writers,
@@ -148,19 +149,26 @@ R13 = Row(
 R14 = Row(
     key="R14",
     promise="Data that the disk has altered is never returned as genuine",
-    target="1,000 random bytes changed in a store: detected or harmless, never a crash loop, the rest still served (at most "
-    "20 % of stores or lists refused, one session for each byte at most not whole in the others)",
+    target="400 random bytes and 1,000 single bits changed, 400 right rows in wrong places: detected or harmless, never a crash"
+    " loop, the rest still served (at most 20 % of stores or lists refused, one session for each byte at most not whole in the others)",
     how=(
-        "Four bytes of a SQLite store with 40 sessions are changed at random places, 250 times; the server is"
+        "Four bytes of a SQLite store with 40 sessions are changed at random places, 100 times; the server is"
         " started on it and asked for every session and for the list. A session must be served unchanged or"
         " answered with a typed error; `hitherto doctor` must report a session that lacks messages, is not found"
         " or is not in the list; a message, id or title that nobody wrote fails the row. A server may refuse to"
         " start, or to list, with the error that the store is damaged: if SQLite cannot read its first page, or"
-        " the tables that all sessions share, nothing else can be read."
+        " the tables that all sessions share, nothing else can be read. Then, in copies of a store with eight owners, single"
+        " bits flip anywhere, and pairs of rows of each table change places together with their checksums. Sessions,"
+        " histories, forks, checkpoints and what they hold, leases, facts, tokens and raw copies of all owners are read: each must be"
+        " what was written, or told as damaged. If something is not found, or rows have changed places, `doctor` must tell."
     ),
     run=whole(bit_rot.run_trial),
-    control=broken(bit_rot.run_trial, "altered-entry-served", "altered-session-served"),
-    broken="checksums are not verified",
+    control=each(
+        broken(bit_rot.run_trial, "altered-entry-served", "altered-session-served"),
+        broken(misplaced_rows.run_places, "altered-token-let-in"),
+        broken(misplaced_rows.run_places, "altered-raw-copy-served"),
+    ),
+    broken="checksums of entries and sessions are not verified; then those of tokens; then those of raw copies",
 )
 R25 = Row(
     key="R25",

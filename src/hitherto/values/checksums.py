@@ -55,6 +55,11 @@ def entry_checksum(owner: str, log: int, seq: int, payload: bytes) -> int:
     return crc32(payload) + log_seed(owner, log) + seq
 
 
+def beside_checksum(place: int, beside: tuple[Any, ...]) -> int:
+    """The checksum of what stands beside the payload of an entry; `place` is what its place adds to the other one."""
+    return crc32(_pack((place, beside)))
+
+
 def entry_checksums(seeds: Iterable[int], payloads: Iterable[bytes]) -> list[int]:
     """The checksums of entries, each in its place."""
     return list(map(add, map(crc32, payloads), seeds))

@@ -19,13 +19,21 @@ from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.rows import CHECKED, crc_of, is_whole
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.stores.sqlite.tokens import is_whole as is_token_whole
-from hitherto.values.checksums import checksum, entry_checksum, is_lease_whole, lease_checksum, session_place
+from hitherto.values.checksums import (
+    beside_checksum,
+    checksum,
+    entry_checksum,
+    is_lease_whole,
+    lease_checksum,
+    session_place,
+)
 
 _CHECKED = ", ".join(CHECKED)
 _OF_SESSION = "JOIN session AS s ON s.num = r.session JOIN owner AS o ON o.num = s.owner"
 _PLACE = "session_place(o.name, s.id, s.num)"
 _LEASE = "o.name, s.num, s.lease_holder, s.lease_fence, s.lease_acquired, s.lease_expires"
-_BESIDE = "checksum(o.name, e.pos, e.number, e.id, e.tokens, e.errors, e.cost, e.bytes)"
+_SEED = "checksum(o.name, e.pos >> 24) + (e.pos & 16777215)"
+_BESIDE = f"beside_checksum({_SEED}, e.number, e.id, e.tokens, e.errors, e.cost, e.bytes)"
 _SPAN = """checksum(o.name, r.session, r.name, r.ord,
     (SELECT count(*) FROM span AS n WHERE n.session = r.session AND n.name = r.name),
     r.log, r.first, r.last, r.kind, r.expands)"""
@@ -38,7 +46,7 @@ ALTERED = {
     "sessions": f"""FROM session AS s LEFT JOIN owner AS o ON o.num = s.owner
     WHERE s.crc <> crc_of(o.name, {_CHECKED}) OR s.place_crc <> {_PLACE}""",
     "entries": f"""FROM entry AS e LEFT JOIN owner AS o ON o.num = e.owner
-    WHERE NOT is_whole(checksum(o.name, e.pos >> 24) + (e.pos & 16777215), e.payload, e.place_crc, e.crc, e.erased)
+    WHERE NOT is_whole({_SEED}, e.payload, e.place_crc, e.crc, e.erased)
         OR e.row_crc <> {_BESIDE} OR typeof(e.tokens) <> 'integer' OR typeof(e.errors) <> 'integer'
         OR typeof(e.cost) <> 'integer' OR typeof(e.bytes) <> 'integer'""",
     "spans": f"FROM span AS r {_OF_SESSION} WHERE r.crc <> {_SPAN}",
@@ -209,6 +217,7 @@ def _session_place(owner: Any, session_id: Any, num: int) -> int:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "checksum": checksum,
+    "beside_checksum": lambda place, *beside: beside_checksum(place, beside),
     "session_place": _session_place,
     "crc_of": crc_of,
     "crc32": crc32,

@@ -33,7 +33,7 @@ from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.facts import Owner
 from hitherto.stores.sqlite.rows import READ, doubtful_payloads, is_span, record_of, whole_payloads
 from hitherto.stores.sqlite.search_index import NeedsThread, SearchIndex
-from hitherto.values.checksums import checksum, entry_seeds
+from hitherto.values.checksums import beside_checksum, checksum, entry_seeds, log_seed
 from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
@@ -359,7 +359,8 @@ class SqliteReader:
     def _check_beside(self, owner: str, pos: int, number: int, id_: str, *rest: int) -> None:
         """Raises `StoreDamaged` if what stands beside a payload is not what was written."""
         *sums, crc = rest
-        whole = crc is None or crc == checksum(owner, pos, number, id_, *sums)
+        place = log_seed(owner, pos >> SEQ_BITS) + (pos & SEQ_MASK)
+        whole = crc is None or crc == beside_checksum(place, (number, id_, *sums))
         if not whole or not all(isinstance(each, int) for each in sums):
             raise StoreDamaged("what stands beside an entry was altered; run `hitherto doctor`")
 

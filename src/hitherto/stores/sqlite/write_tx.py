@@ -21,6 +21,7 @@ from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
 from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.values.checksums import (
+    beside_checksum,
     checksum,
     entry_checksum,
     lease_checksum,
@@ -184,8 +185,7 @@ class SqliteWriter(SqliteReader):
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
         owner, s = self._known_owner(record.owner), record.session
         change = self._numbers.next_change(owner)
-        seed = log_seed(record.owner, record.num)
-        entries = [self._entry(owner, record, seed, row) for row in rows]
+        entries = list(self._entries(owner, record, rows))
         try:
             self._db.executemany(ADD_ENTRY, entries)
         except apsw.ConstraintError:
@@ -312,13 +312,15 @@ class SqliteWriter(SqliteReader):
     async def put_root(self, owner: str, root: str, project: str) -> None:
         self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))
 
-    def _entry(self, owner: int, record: Record, seed: int, row: Row) -> tuple[object, ...]:
+    def _entries(self, owner: int, record: Record, rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
         """The values of `ADD_ENTRY`."""
-        pos, crc = position(record.num, row.seq), crc32(row.payload)
-        beside = (self._numbers.next_document(), row.entry.id, *row.totals)
-        # The same as `entry_checksum`, which would sum the payload again.
-        placed = crc + seed + row.seq
-        return (pos, owner, *beside, row.payload, crc, placed, checksum(record.owner, pos, *beside))
+        log, seed = position(record.num, 0), log_seed(record.owner, record.num)
+        for row in rows:
+            seq, crc = row.seq, crc32(row.payload)
+            place = seed + seq
+            beside = (self._numbers.next_document(), row.entry.id, *row.totals)
+            # The second is the same as `entry_checksum`, which would sum the payload again.
+            yield (log | seq, owner, *beside, row.payload, crc, crc + place, beside_checksum(place, beside))
 
     def _collect_log(self, log: int, batch: int) -> int:
         """Remove entries of one log, which leaves the queue when none is left to remove."""
