@@ -1,4 +1,4 @@
-"""The clock jumps under a running server: five days ahead and back, beyond the year 2038 and back again."""
+"""The clock jumps under a running server: days and weeks ahead and back, beyond the year 2038 and back again."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from torture.trial.row import Outcome, Setting
 
 DAY = 86_400
 BEYOND_2038 = 2**31 - int(time.time()) + DAY
-JUMPS = (5 * DAY, 0, -5 * DAY, 0, BEYOND_2038, 0)
-"""How far ahead of the true time the clock is, one after the other."""
-REMEMBERED = 7 * DAY
-"""So long a key is remembered."""
+JUMPS = (5 * DAY, 0, -5 * DAY, 0, 8 * DAY, 30 * DAY, -8 * DAY, 0, BEYOND_2038, 0)
+"""How far ahead of the true time the clock is, one after the other. A key is kept for seven days."""
+STARTS = (0, 8 * DAY, 30 * DAY, -30 * DAY, 0)
+"""The same for servers that are started one after the other."""
 EACH = 20
 """So many messages are said at each time."""
 OLD = 20
@@ -40,12 +40,13 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
     set_clock(clock, 0)
     with serving(store_in(setting.folder), environment=around, noisy=True) as server:
         told = asyncio.run(_told(server, setting.folder, clock, rounds))
+    told += _restarted(setting.folder, clock, around)
     set_clock(clock, 0)
     kept = apart(run_retention, around, place=str(setting.folder), clock=str(clock))
     jumps = rounds * len(JUMPS)
     figure = (
         f"{jumps:,} jumps, {told['acknowledged']:,} acknowledged: {told['lost']:,} lost, {told['moved']:,} histories out of"
-        f" order, {told['twice']:,} keys done twice, {told['turns']:,} turns across a jump and {told['broken off']:,} broken"
+        f" order, {told['twice']:,} of {told['repeated']:,} repeated keys done twice, {told['turns']:,} turns across a jump and {told['broken off']:,} broken"
         f" off, {told['refused']:,} requests refused; {kept['gone']:,} of {kept['sessions']:,} sessions of today deleted as"
         " more than 90 days old"
     )
@@ -95,14 +96,33 @@ async def _told(server: Server, folder: Path, clock: Path, rounds: int) -> Count
             ahead = JUMPS[number % len(JUMPS)]
             set_clock(clock, ahead)
             await talk.say(EACH)
-            if abs(ahead) < REMEMBERED:
-                await talk.repeat()
+            await talk.repeat()
             go(pipe)
             ended = await other.answer(turn)
             told["turns"] += 1
             told["broken off"] += ended.get("result", {}).get("stop_reason") != "end_turn"
         await talk.compare()
     return told
+
+
+def _restarted(folder: Path, clock: Path, environment: Environment) -> Counter[str]:
+    """What became of what was said to one server and repeated at others that were started with a wrong clock."""
+    told, talk = Counter[str](), None
+    for ahead in STARTS:
+        set_clock(clock, ahead)
+        with serving(store_in(folder, "restarted"), environment=environment, noisy=True) as server:
+            talk = asyncio.run(_repeated(server, told, talk))
+    return told
+
+
+async def _repeated(server: Server, told: Counter[str], before: _Talk | None) -> _Talk:
+    async with server.socket() as client:
+        if before is None:
+            before = _Talk(client, (await client.call("session.create", {}))["session_id"], told)
+            await before.say(EACH)
+        before.client = client
+        await before.repeat()
+    return before
 
 
 async def _turn(client: Client, pipe: Path) -> int:
@@ -119,36 +139,36 @@ class _Talk:
     """One session, and what was said in it."""
 
     def __init__(self, client: Client, session_id: str, told: Counter[str]) -> None:
-        self._client, self._told = client, told
+        self.client, self._told = client, told
         self._named = {"session_id": session_id}
         self._acknowledged: list[str] = []
-        self._first: tuple[Json, Any] | None = None
+        self._answered: list[tuple[Json, Any]] = []
 
     async def say(self, count: int) -> None:
         """Append, each message with a key."""
         for _ in range(count):
             text = f"said {len(self._acknowledged) + self._told['refused']}"
             asked = {**self._named, "messages": [{"role": "user", "content": text}], "idempotency_key": text}
-            answer = await self._client.rpc("session.append", asked)
+            answer = await self.client.rpc("session.append", asked)
             if "result" not in answer:
                 self._told["refused"] += 1
                 continue
             self._acknowledged.append(text)
             self._told["acknowledged"] += 1
-            self._first = self._first or (asked, answer["result"])
+            self._answered.append((asked, answer["result"]))
 
     async def repeat(self) -> None:
-        """Ask the first request again, which is answered as it was and not done again."""
-        assert self._first is not None
-        asked, answered = self._first
-        self._told["twice"] += (await self._client.rpc("session.append", asked)).get("result") != answered
+        """Ask the first request again, and the last of each time: they are answered as they were and not done again."""
+        for asked, answered in (self._answered[0], *self._answered[EACH - 1 :: EACH]):
+            self._told["repeated"] += 1
+            self._told["twice"] += (await self.client.rpc("session.append", asked)).get("result") != answered
 
     async def compare(self) -> None:
         """Hold the history to what was acknowledged."""
         messages: list[Json] = []
         before: Json = {}
         while True:
-            page = await self._client.call("session.history", {**self._named, "limit": 1_000, **before})
+            page = await self.client.call("session.history", {**self._named, "limit": 1_000, **before})
             messages = page["messages"] + messages
             if "previous" not in page:
                 break

@@ -10,7 +10,7 @@ from hitherto.errors import HithertoError, IdempotencyConflict, InvalidInput, Re
 from hitherto.model import Principal, Value, encode
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.core import Core, Room
-from hitherto.service.notes import KEPT_MS, Note, Notes, answers_to
+from hitherto.service.notes import Note, Notes, answers_to
 from hitherto.service.outlines import filled, outlined
 from hitherto.service.records import require_session
 from hitherto.service.validation import checked_owner, checked_required
@@ -34,10 +34,13 @@ class Request(Generic[V]):
         return None if key is None else cls(notes, owner, key, asked, now)
 
     async def answered(self, tx: Reader) -> Note[V] | None:
-        """The first answer; None if there is none, or it is so old that it is forgotten. `IdempotencyConflict` if the
-        key was used for another request."""
+        """The first answer; None if there is none, or it is forgotten. `IdempotencyConflict` if the key was used for
+        another request.
+
+        Whatever is kept counts, however old it looks: the clock may be wrong, and doing it twice is worse.
+        """
         note = await self._notes.get(tx, self._owner, self._key)
-        if note is None or self._now - note.at >= KEPT_MS:
+        if note is None:
             return None
         if note.digest != self._digest:
             raise IdempotencyConflict(self._key)

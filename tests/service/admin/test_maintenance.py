@@ -172,6 +172,18 @@ async def test_the_doctor_forgets_old_idempotency_keys(
     assert (await sessions.create(ann, idempotency_key="old")).id != old.id
 
 
+async def test_a_key_that_is_kept_is_answered_whatever_the_clock_says(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    first = await sessions.create(ann, idempotency_key="pay")
+    paid = await sessions.append(ann, first.id, say("pay"), idempotency_key="pay")
+    for days in (8, -20, 20_000):
+        clock.advance(days * DAY_MS)
+        assert (await reader.create(ann, idempotency_key="pay")).id == first.id
+        assert await reader.append(ann, first.id, say("pay"), idempotency_key="pay") == paid
+    assert await told(reader, ann, first.id) == ["pay"]
+
+
 async def test_a_store_says_what_it_is(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
     await started(sessions, ann, "a")
     about = await reader.admin.about()
