@@ -250,7 +250,7 @@ def tell_commands(store: Path, word: str) -> bytes:
     return "".join(told).encode()
 
 
-EACH = [*product(["sqlite"], range(HISTORIES or 8)), *product(["postgres"], range(HISTORIES or 2))]
+EACH = [*product(["sqlite"], range(HISTORIES or 8)), *product(["postgres"], range(HISTORIES // 3 or 2))]
 
 
 @pytest.mark.parametrize(("home", "number"), EACH, indirect=["home"])

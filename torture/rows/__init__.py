@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torture.rows import (
     agreement,
+    erasures,
     faults,
     growth,
     histories,
@@ -28,6 +29,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
         *stores.KEPT,
     ),
     "Faults survived": (*machine.SURVIVED, *faults.IN_TURN, *stores.SURVIVED, machine.CLOCK_JUMPS),
+    "Nothing left": erasures.GONE,
     "Beyond one machine": (postgres.R20,),
     "Load held": (*load.ROWS, agreement.R19, histories.ONE_ORDER, growth.R21),
     "Bad inputs": (*inputs.ROWS, *supply.ROWS),

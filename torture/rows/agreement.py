@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests import mutants
 from tests.mutants import Change, Mutant
-from torture.trial.row import Outcome, Row, Setting
-from torture.trial.suites import passing, run_tests
+from torture.trial.row import Row
+from torture.trial.suites import finding, passing
 
 TEST = "tests/stores/test_agreement.py::test_all_stores_agree_whatever_is_done"
 STEPS = 50_000
@@ -36,23 +36,6 @@ FAULTS = (
 """Each is in one store alone: then that store answers unlike the others."""
 
 
-def planted(setting: Setting) -> Outcome:
-    """The machine, in the test suite's size, on sources with one of the faults; it must find each."""
-    found = sum(_noticed(setting, fault) for fault in FAULTS)
-    return Outcome(met=found < len(FAULTS), figure=f"{found} of {len(FAULTS)} planted faults found")
-
-
-def _noticed(setting: Setting, fault: Mutant) -> bool:
-    copy = setting.folder / fault.name
-    mutants.copy_sources(copy)
-    if not mutants.apply_changes(copy, fault.changes):
-        raise LookupError(f"not in the sources any more: {fault.name}")
-    environment = {"PYTHONPATH": f"{copy / 'src'}:{copy}", "TORTURE_SEED": str(setting.seed)}
-    ran = run_tests([TEST], environment, copy)
-    setting.say(f"{fault.name}: {ran.stdout.splitlines()[-1]}")
-    return ran.returncode == 1
-
-
 R19 = Row(
     key="R19",
     promise="SQLite, PostgreSQL and the in-memory store give the same answers",
@@ -67,7 +50,7 @@ R19 = Row(
         figure=f"{STEPS:,} steps on each of three stores, every answer equal",
         given={"HITHERTO_TEST_STEPS": str(STEPS)},
     ),
-    control=planted,
+    control=finding(*FAULTS),
     broken="one store has a fault: a fork ends one entry early, a list shows another owner's session, search finds an erased message, …",
     in_tests=False,
     short_forms=(TEST,),
