@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -36,7 +36,6 @@ T = TypeVar("T")
 
 SEARCHES = CONNECTIONS // 2
 MOST_PARTITIONS = 1_024
-PARTITIONS = "partitions"
 
 # A network that falls silent breaks no connection by itself: a statement would wait for a quarter of an hour, an idle
 # connection for two. An address may say otherwise. Milliseconds for `tcp_user_timeout`, else seconds and times.
@@ -68,10 +67,11 @@ SELECT current_setting('server_version'), current_database()::text, current_sche
 
 
 class Address(NamedTuple):
-    """Where a database is. `partitions` is None if the address says nothing about them."""
+    """Where a database is. `partitions` is None if the address says nothing about them; `prepare`: see `pool`."""
 
     conninfo: str
     partitions: int | None = None
+    prepare: bool = True
 
 
 @asynccontextmanager
@@ -79,7 +79,8 @@ async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> Asyn
     """Open the store in the database that a `postgresql://` URL (or another form that libpq knows) names.
 
     Updates its tables, and creates them if the mode is `make` (else a database without them is a `StoreNotFound`);
-    `partitions=16` in the URL splits the tables of a new database by owner. Raises
+    `partitions=16` in the URL splits the tables of a new database by owner, `prepare=off` is for poolers that keep no
+    prepared statements. Raises
     `InvalidInput` if the tables exist with another number of partitions, and `StoreUnavailable` if the database cannot
     be reached, is not in UTF-8, or loses commits in a crash (`synchronous_commit` is off and the URL does not accept it).
     """
@@ -88,7 +89,7 @@ async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> Asyn
         key = await _prepared(address, mode)
     except psycopg.Error as error:
         raise as_hitherto_error(error) from error
-    connections = pool(address.conninfo)
+    connections = pool(address.conninfo, prepare=address.prepare)
     await connections.open()
     bell = ChangeNotifier(address.conninfo, connections)
     try:
@@ -100,7 +101,7 @@ async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> Asyn
 
 async def _prepared(address: Address, mode: Mode) -> bytes:
     """Check the database and bring its tables up to date; returns the store's key."""
-    async with await opened(address.conninfo) as connection:
+    async with await opened(address.conninfo, prepare=address.prepare) as connection:
         await _check_settings(connection)
         if mode != "make" and await is_new(connection):
             raise StoreNotFound(f"the database {connection.info.dbname!r}, which has no tables of Hitherto")
@@ -238,15 +239,25 @@ class PostgresStore:
 def parse_address(url: str) -> Address:
     """An address as it is given to the store. Raises `psycopg.ProgrammingError` and `InvalidInput`."""
     place, _, query = url.partition("?")
-    words = query.split("&") if query else []
-    ours = [word for word in words if word.partition("=")[0] == PARTITIONS]
-    rest = "&".join(word for word in words if word not in ours)
+    words = [word.partition("=") for word in query.split("&") if word]
+    ours = {name: value for name, _, value in words if name in OPTIONS}
+    rest = "&".join("".join(word) for word in words if word[0] not in OPTIONS)
     given = conninfo_to_dict(f"{place}?{rest}" if rest else place)
-    partitions = _checked_number(ours[-1].partition("=")[2]) if ours else None
-    return Address(make_conninfo("", **{**AGAINST_SILENCE, **given}), partitions)
+    options = {name: OPTIONS[name](value) for name, value in ours.items()}
+    return Address(make_conninfo("", **{**AGAINST_SILENCE, **given}), **options)
 
 
 def _checked_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PARTITIONS):
         raise InvalidInput(f"partitions is a whole number from 1 to {MOST_PARTITIONS}, not {text!a:.40}")
     return int(text)
+
+
+def _checked_switch(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise InvalidInput(f"prepare is on or off, not {text!a:.40}")
+    return text == "on"
+
+
+OPTIONS: Mapping[str, Callable[[str], Any]] = {"partitions": _checked_number, "prepare": _checked_switch}
+"""What an address may say to the store itself, the rest being for libpq."""

@@ -66,6 +66,10 @@ UNHURRIED = """
 SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')
 """
 LIMIT = "SELECT set_config('statement_timeout', %s, true)"
+NOT_KEPT = (
+    "the pooler before PostgreSQL does not keep prepared statements: add prepare=off to the address and restart, or let the"
+    " pooler keep them (PgBouncer: max_prepared_statements)"
+)
 ANY_PLAN = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 
@@ -113,11 +117,12 @@ class Statements:
             await self._connection.cursor().executemany(statement, params)
 
 
-async def opened(url: str) -> Connection:
-    """A connection of its own, not from the pool. Raises `StoreUnavailable`, also if nobody answers for a while."""
+async def opened(url: str, *, prepare: bool = True) -> Connection:
+    """A connection of its own, not from the pool; see there for `prepare`. Raises `StoreUnavailable`, also if nobody answers
+    for a while."""
     try:
         async with asyncio.timeout(SECONDS_TO_OPEN):
-            connection: Connection = await EagerConnection.connect(url, **SETTINGS)
+            connection: Connection = await EagerConnection.connect(url, **_settings(prepare))
             try:
                 await configured(connection)
             except BaseException:  # cancelled, for one: then nobody would close it
@@ -144,13 +149,17 @@ async def configured(connection: Connection) -> None:
     await connection.execute(CONFIGURE)
 
 
-def pool(url: str) -> Pool:
-    """The connections that transactions share, not open yet."""
+def _settings(prepare: bool) -> dict[str, Any]:
+    return SETTINGS if prepare else {**SETTINGS, "prepare_threshold": None}
+
+
+def pool(url: str, *, prepare: bool = True) -> Pool:
+    """The connections that transactions share, not open yet. Without `prepare` the server keeps no statement for later."""
     logging.getLogger("psycopg.pool").addFilter(_is_unexpected)
     return AsyncConnectionPool(
         url,
         connection_class=EagerConnection,
-        kwargs=SETTINGS,
+        kwargs=_settings(prepare),
         configure=configured,
         min_size=1,
         max_size=CONNECTIONS,
@@ -194,14 +203,24 @@ class Transactions:
     def __init__(self, connections: Pool, check: str) -> None:
         self._pool = connections
         self._check = check
+        self._mixed_up = False
 
     async def run(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
-        """The result of `work` in a transaction of its own, tried again while others are faster."""
+        """The result of `work` in a transaction of its own, tried again while others are faster.
+
+        Once a prepared statement was not where this program left it, nothing is run any more: between here and the server
+        are connections of others, where the same name may stand for another statement.
+        """
         lost_before = False
         for attempt in range(1, ATTEMPTS + 1):
             began = time.monotonic()
+            if self._mixed_up:
+                raise StoreUnavailable(NOT_KEPT)
             try:
                 return await self._once(begin, work)
+            except (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement) as error:
+                self._mixed_up = True
+                raise StoreUnavailable(NOT_KEPT) from error
             except psycopg.Error as error:
                 lost = is_lost(error)
                 again = lost or is_conflict(error) or _is_cancelled_by_others(error, time.monotonic() - began)
