@@ -210,7 +210,12 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reader(Protocol):
-    """A consistent view of the store."""
+    """A consistent view of the store.
+
+    A store that is kept on a disk compares every session, lease, entry, span, checkpoint, fact, token and raw copy with what
+    was written, whose it is and its place among that. What differs is `StoreDamaged` for whoever asks for it; lists of sessions
+    and of tokens leave it out. What has no checksum, because an older program wrote it, is believed.
+    """
 
     async def now(self) -> int:
         """The store's clock in ms: the one that decides about leases."""
