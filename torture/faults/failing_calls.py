@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import apsw
 
 BELOW = "unix"
-STEP_OF_MEMORY = 1_024
+STEP_OF_MEMORY = 4_096
 STATEMENT, MEMORY, SYNC, WRITE = "statement", "memory", "sync", "write"
 FAILED = -1
 

@@ -16,7 +16,7 @@ EACH_CALL = Row(
         "For each operation, from creating, appending and forking to erasing, deleting, searching, opening and closing a store,"
         " the first call that SQLite makes of the operating system fails, then the second, until the operation passes"
         " untouched: open, read, write (also half of one), sync, truncate, lock, map and remove, by an error of the disk that"
-        " passes or stays, a full disk, or want of memory. The same with each statement before it runs, and with each KiB of"
+        " passes or stays, a full disk, or want of memory. The same with each statement before it runs, and with every 4 KiB of"
         " memory that SQLite may have. After each fault the answer must be the right one or a store error, and the store"
         " exactly as after or as before the operation; the next try with the same key in the same process must succeed; and the"
         " store, opened again, must pass `hitherto doctor` with the same content. Giving back a lock never fails here."
