@@ -324,6 +324,8 @@ async def _deeds(old: Client, new: Client, rounds: int) -> dict[str, list[str]]:
             said = [{"role": "user", "content": f"deed {number} of {one.name}, {each}"} for each in range(9)]
             await do(one, "session.append", session_id=session, messages=said)
             page = await do(new, "session.history", session_id=session)
+            if page is None:
+                return refusals  # it cannot be read any more: nothing else can be tried
             await do(other, "session.fork", session_id=session, message_id=page["messages"][-2]["message_id"])
             await do(
                 other, "session.erase", session_id=session, message_id=page["messages"][-1]["message_id"]
