@@ -26,6 +26,8 @@ from tests.gateway.methods.store_requests import exact
 from tests.support.conversations import exported, listed, say, told
 
 WORD = re.compile("planted[0-9]{4}x")
+BYSTANDER = "bystander"
+"""A session that nothing is planted in, and that stays."""
 Request = Callable[[Sessions], Awaitable[Any]]
 
 
@@ -57,11 +59,12 @@ class Planted:
 
     async def grow(self, sessions: Sessions, steps: int) -> None:
         """Do so many things."""
-        bystander = await sessions.create(LOCAL)
+        bystander = await sessions.create(LOCAL, session_id=BYSTANDER)
         await sessions.append(LOCAL, bystander.id, say("Somebody who stands by"))
         await sessions.memory.add(
             LOCAL, [Fact(id="by", at=1, text="Somebody stands by", session=bystander.id)]
         )
+        await sessions.transfer.keep_raw(LOCAL, bystander.id, "by", b"Somebody stands by")
         await self._begin(sessions)
         await self._say(sessions)
         for _ in range(steps):
