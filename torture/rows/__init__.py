@@ -12,6 +12,7 @@ from torture.rows import (
     kills,
     load,
     machine,
+    neighbours,
     postgres,
     stores,
     supply,
@@ -31,7 +32,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
     "Faults survived": (*machine.SURVIVED, *faults.IN_TURN, *stores.SURVIVED, machine.CLOCK_JUMPS),
     "Nothing left": erasures.GONE,
     "Beyond one machine": (postgres.R20,),
-    "Load held": (*load.ROWS, agreement.R19, histories.ONE_ORDER, growth.R21),
+    "Load held": (*load.ROWS, *neighbours.ROWS, agreement.R19, histories.ONE_ORDER, growth.R21),
     "Bad inputs": (*inputs.ROWS, *supply.ROWS),
 }
 """Title of a part of the scorecard → its rows."""
