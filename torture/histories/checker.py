@@ -26,6 +26,11 @@ STEPS = 200_000
 """How many calls of the model a history may take."""
 
 
+READS = ("get", "history", "context", "checkpoints")
+REFUSED = "('"
+"""How the answer of a call that was refused begins: with the name of its error."""
+
+
 class Undecided(Exception):
     """The search has come to its limit."""
 
@@ -94,6 +99,8 @@ class Model:
                 continue
             index = candidates.pop(0)
             if await self._fits(self._events[index]) and not await self._is_dead(done | 1 << index):
+                if _is_without_effect(self._events[index]):
+                    candidates.clear()  # wherever it could come later, it can come now
                 order.append(index)
                 done |= 1 << index
                 self._deepest = max(self._deepest, done, key=int.bit_count)
@@ -103,12 +110,16 @@ class Model:
         return [self._events[index] for index in order]
 
     def _next(self, done: int) -> list[int]:
-        """The calls that may come next: those that began before any that is still to come had ended; the earliest end first."""
+        """The calls that may come next: those that began before any that is still to come had ended.
+
+        Those without effect come first, then the one that ended first.
+        """
         left = [index for index in range(len(self._events)) if not done >> index & 1]
         if not left:
             return []
         first_end = self._events[left[0]].ended
-        return [index for index in left if self._events[index].began <= first_end]
+        found = [index for index in left if self._events[index].began <= first_end]
+        return sorted(found, key=lambda index: not _is_without_effect(self._events[index]))
 
     async def _fits(self, event: Event) -> bool:
         self.steps += 1
@@ -128,6 +139,11 @@ class Model:
     async def _state_of(self, name: str) -> object:
         record = await self._store.read(lambda tx: tx.session(WHO.owner, name))
         return (await exported(self._sessions, WHO, name), record and record.lease)
+
+
+def _is_without_effect(event: Event) -> bool:
+    """Whether it was refused, or only reads."""
+    return event.call.kind in READS or event.answer.startswith(REFUSED)
 
 
 async def explain(events: Sequence[Event]) -> list[Event] | None:
