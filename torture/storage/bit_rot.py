@@ -69,7 +69,10 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
         f" of these not told by `doctor`; {seen['altered']} given out altered; {seen['odd']} internal errors,"
         f" {seen['fell']} servers fell"
     )
-    bits, swaps = setting.of(short=8, full=50 if environment else 1_000), setting.of(short=8, full=400)
+    bits, swaps = (
+        setting.of(short=8, full=50 if environment else 1_000),
+        setting.of(short=8, full=48 if environment else 400),
+    )
     found = try_places(setting, environment, bits, swaps)
     return Outcome(
         met=seen.is_good(stores, flips) and found.is_good(),
