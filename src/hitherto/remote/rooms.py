@@ -28,6 +28,7 @@ from hitherto.service.admin.retention import Policy, PrunedSession
 from hitherto.service.changes import Changes
 from hitherto.service.core import Room
 from hitherto.service.history.entries import Entries
+from hitherto.service.transfer.export import Beside, in_export_thread
 from hitherto.service.transfer.synced import Imported, SyncResult
 from hitherto.service.transfer.transfer import Transfer
 from hitherto.service.turns.turns import Turns
@@ -113,6 +114,7 @@ class RemoteTransfer(Transfer):
         format: str = "json",
         *,
         raw: bool = False,
+        beside: Beside = in_export_thread,  # noqa: ARG002 - the server decides where
     ) -> AsyncIterator[bytes]:
         """See `Transfer`."""
         pieces: asyncio.Queue[bytes | None] = asyncio.Queue(1)

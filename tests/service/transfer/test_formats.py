@@ -358,12 +358,11 @@ async def test_a_file_whose_pages_are_made_elsewhere_is_the_same(
         function, *given = _copied(work)
         return _copied(function(*given))
 
-    transfer = reader.transfer.making_files(elsewhere)
-    made = [piece async for piece in transfer.export_file(ann, session.id, format)]
+    transfer = reader.transfer
+    made = [piece async for piece in transfer.export_file(ann, session.id, format, beside=elsewhere)]
     assert b"".join(made) == await filed(reader, ann, session.id, format)
-    assert await transfer.review(ann, session.id, format) == await reader.transfer.review(
-        ann, session.id, format
-    )
+    seen = await transfer.review(ann, session.id, format, beside=elsewhere)
+    assert seen == await transfer.review(ann, session.id, format)
 
 
 async def test_the_pages_of_a_file_are_bounded_in_bytes(
@@ -378,9 +377,8 @@ async def test_the_pages_of_a_file_are_bounded_in_bytes(
         pages.append(page.payloads)
         return function(writer, page, redactor)
 
-    made = [
-        piece async for piece in reader.transfer.making_files(noting).export_file(ann, session.id, "markdown")
-    ]
+    files = reader.transfer.export_file(ann, session.id, "markdown", beside=noting)
+    made = [piece async for piece in files]
     assert b"z" in b"".join(made)
     assert sum(map(len, pages)) == 9
     assert all(len(page) == 1 or sum(map(len, page)) <= PAGE_BYTES for page in pages)

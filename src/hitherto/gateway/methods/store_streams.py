@@ -97,8 +97,9 @@ async def await_change(call: Call[Await]) -> Result:
 async def export_file(call: Call[ExportFile]) -> Result:
     """Export one session as a file, in pieces that arrive as `store.told`. Gives nothing."""
     given, connection, waiting = call.params, require_connection(call), bytearray()
-    transfer = call.sessions.transfer.making_files(call.context.files)
-    async for piece in transfer.export_file(call.who, call.session.id, given.format, raw=given.raw):
+    async for piece in call.sessions.transfer.export_file(
+        call.who, call.session.id, given.format, raw=given.raw, beside=call.context.files
+    ):
         waiting += piece
         while len(waiting) >= PIECE_BYTES:
             await connection.notify(

@@ -55,8 +55,9 @@ async def export(call: Call[Export]) -> Exported:
     """Export the whole conversation, for people or for programs."""
     given = call.params
     size, pieces = 0, []
-    transfer = call.sessions.transfer.making_files(call.context.files)
-    async for piece in transfer.export_file(call.who, call.session.id, given.format, raw=given.raw):
+    async for piece in call.sessions.transfer.export_file(
+        call.who, call.session.id, given.format, raw=given.raw, beside=call.context.files
+    ):
         size += len(piece)
         pieces.append(piece)
         if size > EXPORT_BYTES:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Self
 
 from hitherto.errors import SessionNotFound, TooLarge
 from hitherto.exports.lines import at_line, head_of
@@ -46,13 +45,6 @@ class Transfer(Room):
     def __init__(self, core: Core, catalog: Catalog) -> None:
         super().__init__(core)
         self._catalog = catalog
-        self._beside: Beside = in_export_thread
-
-    def making_files(self, beside: Beside) -> Self:
-        """The same, which has the pages of its files made there."""
-        other = type(self)(self._core, self._catalog)
-        other._beside = beside
-        return other
 
     async def export(self, who: Principal, session_id: str) -> AsyncIterator[bytes]:
         """The lossless lines of one session, each without its newline."""
@@ -60,22 +52,34 @@ class Transfer(Room):
             yield line
 
     async def export_file(
-        self, who: Principal, session_id: str, format: str = "json", *, raw: bool = False
+        self,
+        who: Principal,
+        session_id: str,
+        format: str = "json",
+        *,
+        raw: bool = False,
+        beside: Beside = in_export_thread,
     ) -> AsyncIterator[bytes]:
-        """One session as a file of this format, piece by piece.
+        """One session as a file of this format, piece by piece, its pages made `beside` what else is done.
 
         Secrets are replaced and listed in the file, unless it is to be `raw`.
         """
         redactor = None if raw else new_redactor()
-        async for piece in export_file(self._core, who, session_id, format, redactor, self._beside):
+        async for piece in export_file(self._core, who, session_id, format, redactor, beside):
             yield piece
 
     async def review(
-        self, who: Principal, session_id: str, format: str = "json", *, limit: int = 200
+        self,
+        who: Principal,
+        session_id: str,
+        format: str = "json",
+        *,
+        limit: int = 200,
+        beside: Beside = in_export_thread,
     ) -> ExportReview:
         """What would be replaced in such a file. Nothing is kept of it."""
         redactor, size = new_redactor(limit), 0
-        async for piece in export_file(self._core, who, session_id, format, redactor, self._beside):
+        async for piece in export_file(self._core, who, session_id, format, redactor, beside):
             size += len(piece)
         return ExportReview(replaced=redactor.replaced, entries=tuple(redactor.entries.values()), size=size)
 

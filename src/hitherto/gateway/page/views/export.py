@@ -61,8 +61,7 @@ async def export(caller: Caller, query: Mapping[str, str], run: Run, _: bool) ->
     home = caller.sessions.at(query.get("session", ""))
     session = await home.get(caller.who, query.get("session", ""))
     chosen = query["format"] if query.get("format") in FORMATS else "html"
-    transfer = home.transfer.making_files(beside(run))
-    seen = await transfer.review(caller.who, session.id, chosen)
+    seen = await home.transfer.review(caller.who, session.id, chosen, beside=beside(run))
     return await run(_render, session, chosen, seen, caller.may("raw"))
 
 
