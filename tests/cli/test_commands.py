@@ -583,7 +583,7 @@ def test_one_bad_session_in_a_file_does_not_keep_the_others_out(shell: Shell) ->
     shell.ok("delete", "--yes", one, three)
     file = shell.folder / "mixed.jsonl"
     file.write_text("not json\n" + blocks[0] + blocks[1] + "\n" + blocks[2] + '{"entry":{}}\n')
-    done = shell.invoke("import", str(file), "--json")
+    done = shell.invoke("import", str(file), "--include-deleted", "--json")
     results = [json.loads(line) for line in done.lines]
     assert [
         result.get("imported") or result.get("skipped") or result["error"]["code"] for result in results

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, StoreError
 from hitherto.model import Principal, Session
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.summariser import CompactionPolicy
 from hitherto.values.keys import is_ephemeral
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 Operation = Literal["forked", "restarted", "searched", "added to memory", "synced"]
 """What some sessions, the ephemeral ones, do not allow."""
+
+
+async def clean_afterwards(cleaning: Awaitable[object]) -> None:
+    """Clean up behind what was deleted or erased. That is done: what fails here is left to the next cleaning."""
+    try:
+        await cleaning
+    except StoreError as error:
+        log.warning("deleted, but its bytes may stay in the files until the next cleaning: %s", error.message)
 
 
 class Home(Protocol):

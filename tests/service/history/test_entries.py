@@ -538,13 +538,16 @@ async def test_results_nested_too_deep_are_refused(sessions: Sessions, ann: Prin
         await sessions.append(ann, session.id, Draft(role="tool", parts=(part,)))
 
 
-async def test_an_idempotency_key_is_remembered_for_seven_days(
+async def test_an_idempotency_key_is_remembered_for_seven_days_and_until_it_is_forgotten(
     sessions: Sessions, clock: Clock, ann: Principal
 ) -> None:
     first = await sessions.create(ann, title="once", idempotency_key="k")
     clock.now += 6 * DAY_MS
+    await sessions.admin.forget_notes()
     assert (await sessions.create(ann, title="once", idempotency_key="k")).id == first.id
     clock.now += 2 * DAY_MS
+    assert (await sessions.create(ann, title="once", idempotency_key="k")).id == first.id
+    await sessions.admin.forget_notes()
     assert (await sessions.create(ann, title="once", idempotency_key="k")).id != first.id
 
 

@@ -9,7 +9,7 @@ from hitherto.model import Archived, Filter, Principal, Session, Value
 from hitherto.ports import Writer
 from hitherto.service.catalog.deletion import collect
 from hitherto.service.catalog.sessions import Catalog
-from hitherto.service.core import Core
+from hitherto.service.core import Core, clean_afterwards
 from hitherto.service.records import change_session
 from hitherto.service.turns.leases import Leases
 from hitherto.service.validation import checked_owner
@@ -55,7 +55,7 @@ class Retention:
             return doomed
         pruned = [found for found in doomed if await self._prune_session(who, found.session, policy, now)]
         if policy.delete and pruned:
-            await collect(self._store)
+            await clean_afterwards(collect(self._store))
         return pruned
 
     async def _beyond_limits(self, who: Principal, policy: Policy, now: int) -> AsyncIterator[PrunedSession]:

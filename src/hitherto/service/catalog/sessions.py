@@ -20,7 +20,7 @@ from hitherto.service.catalog.metadata import (
     tag_fields,
     title_fields,
 )
-from hitherto.service.core import Room
+from hitherto.service.core import Room, clean_afterwards
 from hitherto.service.idempotency import Request, at_most_once
 from hitherto.service.notes import CREATED
 from hitherto.service.records import require_session
@@ -279,7 +279,7 @@ class Catalog(Room):
             return await bury_session(tx, await require_session(tx, who, session_id), self._now())
 
         messages = await self._store.write(work, session_id)
-        await collect(self._store)
+        await clean_afterwards(collect(self._store))
         return messages
 
 

@@ -10,7 +10,7 @@ from hitherto.errors import EntryNotFound, StoreError
 from hitherto.limits import HISTORY_BYTES
 from hitherto.model import Appended, Draft, Entry, HistoryPage, Principal, View, decode_entry
 from hitherto.ports import Reader, Record, Writer
-from hitherto.service.core import Room
+from hitherto.service.core import Room, clean_afterwards
 from hitherto.service.history.append import (
     append_entries,
     complete_draft,
@@ -143,7 +143,7 @@ class Entries(Room):
             await erase_entry(tx, key, await require_session(tx, who, session_id), entry_id)
 
         await self._store.write(work, session_id)
-        await self._store.clean()
+        await clean_afterwards(self._store.clean())
 
     async def _note_reading(self, record: Record, *, seen: bool) -> None:
         """Remember, at most once an hour, that the session was read: retention spares what people look at.
