@@ -18,13 +18,15 @@ from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.exports import FORMATS
 from hitherto.model import Draft, Fact, Image, Principal, Session, Text, ToolCall, ToolResult
 from hitherto.service import Sessions
-from hitherto.service.transfer.export import PAGE, PAGE_BYTES
+from hitherto.service.transfer import export
+from hitherto.service.transfer.export import PAGE
 from tests.service.history.test_entries import EVERY_PART
 from tests.service.transfer.test_export import rich_session
 from tests.support.conversations import everything, exported, filed, said, say, started, talk
 from tests.support.homes import Clock, MemoryHome, PostgresHome, SqliteHome
 from tests.support.worlds import Worlds
 
+PAGE_BYTES = 60_000
 SECRET = "ghp_" + "a1B2c3D4e5" * 4
 ANOTHER = "AKIA" + "Q2W3E4R5T6Y7U2I3"
 READABLE = [name for name, format in FORMATS.items() if format.for_reading]
@@ -366,8 +368,9 @@ async def test_a_file_whose_pages_are_made_elsewhere_is_the_same(
 
 
 async def test_the_pages_of_a_file_are_bounded_in_bytes(
-    sessions: Sessions, reader: Sessions, ann: Principal
+    sessions: Sessions, reader: Sessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(export, "PAGE_BYTES", PAGE_BYTES)
     session = await sessions.create(ann)
     large = [say("x" * (PAGE_BYTES // 3)) for _ in range(7)]
     await sessions.append(ann, session.id, [*large, say("y" * (2 * PAGE_BYTES)), say("z")])
