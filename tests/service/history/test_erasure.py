@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from hitherto.engine import Choices
-from hitherto.errors import SessionDeleted
+from hitherto.errors import SessionDeleted, StoreUnavailable
 from hitherto.model import Entry, Filter, Principal, Text, plain_text
-from hitherto.ports import RawCopy
+from hitherto.ports import RawCopy, Store
 from hitherto.service import Imported, Sessions
 from hitherto.service.compaction.imported import Summarised
 from hitherto.service.records import is_erased
@@ -425,3 +425,32 @@ async def test_what_was_erased_or_deleted_does_not_come_back_from_an_export(
         assert (await reader.get(ann, made.id)).message_count > 2
         assert not await tells(reader, ann)
     assert (await reader.admin.check(repair=False)).problems == ()
+
+
+class UncleanStore:
+    """A store that cannot clean up, as with a disk that fails just then."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def clean(self, *, thoroughly: bool = False) -> None:
+        raise StoreUnavailable(f"the disk failed (thoroughly: {thoroughly})")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+async def test_what_is_erased_or_deleted_is_done_also_if_cleaning_up_behind_it_fails(
+    store: Store, ann: Principal, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    sessions = Sessions(UncleanStore(store), now=clock)  # type: ignore[arg-type]
+    session, ids = await started(sessions, ann, VAULT, "Afterwards")
+
+    await sessions.erase(ann, session.id, ids[0])
+    assert await told(sessions, ann, session.id) == ["", "Afterwards"]
+    await sessions.delete(ann, session.id)
+    assert (await sessions.find(ann)).sessions == ()
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    assert "the disk failed" in caplog.text
+    assert "Xylophagous" not in caplog.text
