@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 from tests.support.waits import LIMIT
 
 PACKAGE = Path("src/hitherto")
-COPIED = ("src", "tests", "pyproject.toml")
+COPIED = ("src", "tests", "torture", "supply", "pyproject.toml")
 NOTICED = "noticed"
 
 
