@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from torture.trial.network import first_of
+
 QUERY, EXECUTE, SYNC, READY = b"Q", b"E", b"S", b"Z"
 STATEMENTS = (QUERY, EXECUTE)
 A_SYNC = SYNC + struct.pack("!I", 4)
@@ -78,7 +80,7 @@ class CuttingRelay:
         try:
             there = await asyncio.open_unix_connection(self._target)
             try:
-                await _first_of(
+                await first_of(
                     asyncio.create_task(self._forth((reader, writer), there, link)),
                     asyncio.create_task(self._back((reader, writer), there, link)),
                 )
@@ -128,15 +130,6 @@ class CuttingRelay:
         self._count += 1
         self.has_struck = self.has_struck or self._count == self._at
         return self._count == self._at
-
-
-async def _first_of(*tasks: asyncio.Task[None]) -> None:
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ import itertools
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from tests.support.postgres_server import PORT, PostgresServer
 
@@ -182,7 +182,7 @@ class Relay:
             await self._open.wait()
             there, back = await asyncio.open_unix_connection(self._target)
             try:
-                await _first_of(self._pass(reader, back), self._pass(there, writer))
+                await first_of(self._pass(reader, back), self._pass(there, writer))
             finally:
                 back.transport.abort()
         except (OSError, asyncio.CancelledError):
@@ -198,7 +198,8 @@ class Relay:
             await writer.drain()
 
 
-async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
+async def first_of(*works: Awaitable[None]) -> None:
+    """Wait for the first of these to end, and end the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

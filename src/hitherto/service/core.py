@@ -26,7 +26,9 @@ async def clean_afterwards(cleaning: Awaitable[object]) -> None:
     try:
         await cleaning
     except StoreError as error:
-        log.warning("deleted, but its bytes may stay in the files until the next cleaning: %s", error.message)
+        log.warning(
+            "it is gone, but its bytes may stay in the files until the next cleaning: %s", error.message
+        )
 
 
 class Home(Protocol):

@@ -36,8 +36,10 @@ async def _entries_of(tx: Reader, record: Record) -> list[Entry]:
 
 
 async def collect(store: Store) -> int:
-    """Remove entries that nothing reaches any more, batch by batch, and what logs and free space have of them; returns how many. While
-    the store is damaged, no entry is removed."""
+    """Remove entries that nothing reaches any more, batch by batch, and what logs and free space have of them.
+
+    Returns how many. While the store is damaged, no entry is removed.
+    """
     removed = 0
     with suppress(StoreDamaged):
         while batch := await store.write(lambda tx: tx.collect(COLLECT_BATCH)):

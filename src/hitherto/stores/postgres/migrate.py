@@ -55,7 +55,8 @@ async def migrate(connection: Connection, known: Sequence[Migration], parts: int
     """Apply what is missing, each step with its record in one transaction; returns the version of the schema.
 
     Tables of a new database are split into so many `parts`. Of several programs that come at once, one does it and the
-    others wait. A database with more steps is left as it is. Raises `SchemaTooNew` if one of them forbids this program to write, and `InvalidInput` if the tables are there in another number of parts.
+    others wait. A database with more steps is left as it is. Raises `SchemaTooNew` if one of them forbids this program to
+    write, and `InvalidInput` if the tables are there in another number of parts.
     """
     while True:
         async with connection.transaction():
