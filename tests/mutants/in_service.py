@@ -216,6 +216,13 @@ MUTANTS = (
         ),
         "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[postgres-same connection]",
     ),
+    mutant(
+        "queries-of-any-length",
+        "values/words.py",
+        "QUERY_CHARS = 1_000\nQUERY_TERMS = 32\n",
+        "QUERY_CHARS = 1_000_000\nQUERY_TERMS = 100_000\n",
+        "tests/values/test_words.py::test_a_query_is_bounded",
+    ),
     Mutant(
         "store-open-to-others",
         (

@@ -42,7 +42,7 @@ async def damaged(home: Home) -> AsyncIterator[Damaged]:
 
 
 async def filled(sessions: Sessions) -> Kept:
-    """Two owners, each with sessions, a fork, a checkpoint, a lease, facts, raw copies and a token."""
+    """Two owners, each with sessions, of which one was read, a fork, a checkpoint, a lease, facts, raw copies and a token."""
     for who, words in ((ANN, WORDS), (EVE, [ASKED_FOR_EVES, *WORDS[1:]])):
         made = await sessions.create(who, session_id=f"{who.owner}-1", title=f"of {who.owner}")
         for word in words:
@@ -53,6 +53,7 @@ async def filled(sessions: Sessions) -> Kept:
             await sessions.append(who, rewound.id, said(word))
         await sessions.rewind(who, rewound.id, (await sessions.history(who, rewound.id)).entries[1].id)
         await sessions.leases.acquire(who, made.id, "somebody")
+        await sessions.history(who, made.id)
         await sessions.memory.add(
             who, [Fact(id=f"fact-{who.owner}", at=1, text=f"{who.owner} likes figs", session=made.id)]
         )
@@ -156,6 +157,15 @@ DAMAGE: dict[str, tuple[str, Ask]] = {
         lease,
     ),
     "another fence": ("UPDATE session SET lease_fence = lease_fence + 1 WHERE id = 'ann-1'", lease),
+    "another time of reading": (
+        "UPDATE session SET read_at = read_at + 1, read_crc = read_crc + 1 WHERE id = 'ann-1'",
+        history,
+    ),
+    "a time of reading of another owner": (
+        """UPDATE session SET read_at = (SELECT read_at FROM session WHERE id = 'eve-1'),
+            read_crc = (SELECT read_crc FROM session WHERE id = 'eve-1') WHERE id = 'ann-1'""",
+        history,
+    ),
     "another parent": ("UPDATE session SET parent = 'ann-3' WHERE id = 'ann-2'", fork),
     "another place of a fork": ("UPDATE session SET parent_entry = 'x' WHERE id = 'ann-2'", fork),
     "another title": (
@@ -266,6 +276,7 @@ async def test_a_store_that_is_whole_is_read_without_a_word(damaged: Damaged) ->
 
 
 OLDER_PROGRAM = {
+    "a reading": "UPDATE session SET read_at = 7 WHERE id = 'ann-1'",
     "a lease": """UPDATE session SET lease_holder = 'another', lease_fence = lease_fence + 1,
         lease_acquired{at} = lease_acquired{at} + 70, lease_expires{at} = lease_expires{at} + 70 WHERE id = 'ann-1'""",
     "a revoked token": "UPDATE token SET revoked_at = 7 WHERE id = '{token}'",
@@ -299,6 +310,7 @@ async def test_what_a_program_wrote_that_knows_of_no_checksums_is_believed(damag
     held = await damaged.sessions.leases.current(ANN, kept.session)
     assert held is not None
     assert held.holder == "another"
+    assert (await damaged.sessions.get(ANN, kept.session)).read_at == 7
     assert await token(damaged.sessions, kept) is None
     assert len(await damaged.sessions.tokens.all("ann")) == 1
     assert [bool(entry.parts) for entry in (await history(damaged.sessions, kept)).entries] == [1, 0, 1, 1, 1]
@@ -317,7 +329,7 @@ async def test_rows_without_a_checksum_are_believed_until_doctor_gives_them_one(
     kept = await filled(damaged.sessions)
     for table in FORGET_CHECKSUMS:
         await damaged.sql(f"UPDATE {table} SET crc = NULL")
-    await damaged.sql("UPDATE session SET lease_crc = NULL")
+    await damaged.sql("UPDATE session SET lease_crc = NULL, read_crc = NULL")
     await damaged.sql("UPDATE entry SET row_crc = NULL")
     if damaged.is_postgres:
         await damaged.sql("UPDATE raw_copy SET digest = NULL")
@@ -334,6 +346,7 @@ async def test_rows_without_a_checksum_are_believed_until_doctor_gives_them_one(
         assert await ask(damaged.sessions, kept)
     for table in FORGET_CHECKSUMS:
         assert await damaged.sql(f"SELECT count(*) FROM {table} WHERE crc IS NULL") == [(0,)]
+    assert await damaged.sql("SELECT id FROM session WHERE read_at IS NOT NULL AND read_crc IS NULL") == []
 
 
 @on_each_disk
@@ -366,6 +379,21 @@ async def test_doctor_ends_a_lease_that_was_altered(damaged: Damaged) -> None:
     assert await damaged.sessions.leases.current(ANN, kept.session) is None
     assert before is not None
     assert (await damaged.sessions.leases.acquire(ANN, kept.session, "next")).fence > before.fence
+
+
+@on_each_disk
+async def test_doctor_forgets_an_altered_time_of_reading(damaged: Damaged) -> None:
+    kept = await filled(damaged.sessions)
+    await damaged.sql("UPDATE session SET read_crc = read_crc + 1 WHERE id = 'ann-1'")
+    with pytest.raises(StoreDamaged):
+        await history(damaged.sessions, kept)
+
+    mended = await damaged.sessions.admin.check(repair=True)
+
+    assert mended.problems == ()
+    assert any("read marks: 1" in done for done in mended.repaired)
+    assert (await damaged.sessions.get(ANN, kept.session)).read_at is None
+    assert (await damaged.sessions.get(EVE, "eve-1")).read_at is not None
 
 
 @on_each_disk

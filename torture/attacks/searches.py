@@ -15,7 +15,7 @@ from torture.trial.program import Environment, ProgramTrial, broken, each, store
 from torture.trial.row import Outcome, Setting
 
 SLOW_MS = 200
-KNOWN = ("invalid_input", "too_large", "invalid_cursor", "invalid_limit")
+KNOWN = ("invalid_input", "too_large", "invalid_cursor", "invalid_limit", "search_too_broad")
 """What a search may be refused for."""
 PIECES = (
     "alpha", "beta*", '"', "'", "(", ")", "*", "^", "-", "+", ":", "AND", "OR", "NOT", "NEAR", "NEAR/5", "NEAR(", "{", "}",
@@ -24,15 +24,25 @@ PIECES = (
     "' OR 1=1 --", "'; DROP TABLE entry; --", "x" * 400, "a b " * 60, "snake_case.and/paths", "camelCase", "0x7f", "１２３",
     "\u200b", "\n", "\t", "\r\n", "co-op", "C++", "a.b.c", "http://x.example/?q=a&b=c", "(a+)+$", "[[:alpha:]]", "\\p{L}",
 )  # fmt: skip
+LETTERS = "abcdeéñø"
+LONG_TEXT, LONG_EVERY = 40_000, 40
 ENGINES = ("SQLite", "PostgreSQL")
 METHODS = ("session.search", "sessions.list", "store.search", "memory.search")
 
 
+def made_word(dice: random.Random) -> str:
+    """One of many words of few letters: the same beginnings come again and again."""
+    return "".join(dice.choices(LETTERS, k=dice.randrange(3, 9)))
+
+
 def queries(dice: random.Random, count: int) -> Iterator[str]:
-    """So many, most of a few pieces, some of very many."""
+    """So many, most of a few pieces, some of very many, some of beginnings that thousands of words share."""
     for number in range(count):
         if number % 10 == 9:
             yield "".join(chr(dice.randrange(0x110000)) for _ in range(dice.randrange(1, 60)))
+        elif number % 10 == 8:
+            beginnings = (f"{made_word(dice)[: dice.randrange(1, 4)]}*" for _ in range(dice.randrange(1, 40)))
+            yield " ".join(beginnings)
         else:
             most = 3_000 if number % 97 == 96 else 8
             glue = dice.choice(["", " ", " ", '"'])
@@ -45,12 +55,15 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
 
 
 def noticed(setting: Setting) -> Outcome:
-    """The control: words as they were typed, in each engine by itself; in the short form in SQLite alone."""
+    """The control: words as they were typed, in each engine by itself, and queries of any length, which take too long; in
+    the short form the first, in SQLite."""
     trials = (
         broken(on("SQLite"), "search-words-as-typed"),
         broken(on("PostgreSQL"), "search-words-unquoted"),
+        broken(on("SQLite"), "queries-of-any-length"),
+        broken(on("PostgreSQL"), "queries-of-any-length"),
     )
-    return each(*trials[: setting.of(short=1, full=2)])(setting)
+    return each(*trials[: setting.of(short=1, full=len(trials))])(setting)
 
 
 def on(*engines: str) -> ProgramTrial:
@@ -89,7 +102,7 @@ def _asked(
     worst, dice = 0.0, setting.dice(f"searches {name}")
     limits = {"rate": 1e6, "burst": 1_000_000}
     with serving(url, environment=environment, limits=limits, noisy=bool(environment)) as server:
-        _filled(server, dice, setting.of(short=100, full=3_000))
+        _filled(server, dice, setting.of(short=100, full=30_000))
         server.rpc("session.search", {"query": "alpha"})  # the index catches up
         for query in queries(dice, count):
             method = dice.choice(METHODS)
@@ -106,11 +119,14 @@ def _asked(
 
 def _filled(server: Server, dice: random.Random, count: int) -> None:
     words = [piece for piece in PIECES if "\ud800" not in piece]
+
+    def text(number: int) -> str:
+        most = LONG_TEXT if number % LONG_EVERY == 0 else 2_000
+        own = (made_word(dice) for _ in range(most // 100))
+        return " ".join((*dice.choices(words, k=20), *own))[:most]
+
     for at in range(0, count, 100):
-        said = [
-            {"role": "user", "content": " ".join(dice.choices(words, k=20))[:2_000]}
-            for _ in range(min(100, count))
-        ]
+        said = [{"role": "user", "content": text(at + more)} for more in range(min(100, count))]
         key = f"agent:main:x:dm:u{at}"
         server.call("session.append", {"session_key": key, "messages": said, "create": True})
 

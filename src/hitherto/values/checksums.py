@@ -73,6 +73,16 @@ def lease_checksum(owner: str, num: int, lease: Lease) -> int:
     return (acquired << FENCE_BITS | fence) << 32 | whole
 
 
+def read_checksum(owner: str, num: int, read_at: int | None) -> int | None:
+    """The checksum of when a session was last read; None if it never was."""
+    return None if read_at is None else checksum(owner, num, read_at)
+
+
+def is_read_whole(owner: str, num: int, read_at: int | None, known: int | None) -> bool:
+    """Whether the session was last read then, as far as that is known."""
+    return known is None or known == read_checksum(owner, num, read_at)
+
+
 def is_lease_whole(owner: str, num: int, lease: Lease | None, known: int | None) -> bool:
     """Whether the lease is what was written. One that a program took which knows of no checksums is believed."""
     if known is None or lease is None:

@@ -35,7 +35,14 @@ from hitherto.stores.postgres.statistics import days_of, kept_days, recount
 from hitherto.stores.postgres.tokens import is_whole as is_token_whole
 from hitherto.stores.postgres.transactions import ANY_PLAN, READ, UNHURRIED, WRITE, Statements, Transactions
 from hitherto.values import words
-from hitherto.values.checksums import checksum, entry_seeds, is_lease_whole, lease_checksum
+from hitherto.values.checksums import (
+    checksum,
+    entry_seeds,
+    is_lease_whole,
+    is_read_whole,
+    lease_checksum,
+    read_checksum,
+)
 
 OWNER, NUM = OWN.index("owner"), OWN.index("num")
 BATCH = 500
@@ -211,6 +218,13 @@ def _judge_lease(row: Row) -> _Verdict:
     return _Verdict(is_lease_whole(owner, num, lease, known), None if known == expected else (expected,))
 
 
+def _judge_read_mark(row: Row) -> _Verdict:
+    owner, num, read_at, known = row
+    expected = read_checksum(owner, num, read_at)
+    lacks = None if expected is None or known == expected else (expected,)
+    return _Verdict(is_read_whole(owner, num, read_at, known), lacks)
+
+
 def _judge_entry(row: Row) -> _Verdict:
     owner, log, seq, payload, crc, erased, *beside, row_crc = row
     (seed,) = entry_seeds(owner, log, seq, seq)
@@ -270,6 +284,12 @@ SUMMED = {
         ("", 0),
         _judge_lease,
         "UPDATE session SET lease_crc = %s WHERE owner = %s AND num = %s",
+    ),
+    "read marks": _Summed(
+        _batch("read_at, read_crc", "session", "owner", "num"),
+        ("", 0),
+        _judge_read_mark,
+        "UPDATE session SET read_crc = %s WHERE owner = %s AND num = %s",
     ),
     "entries": _Summed(
         _batch(
@@ -334,12 +354,20 @@ SUMMED = {
         "UPDATE raw_copy SET digest = %b, crc = %s WHERE owner = %s AND num = %s AND name = %s",
     ),
 }
-LEASES = "leases"
-# A new fence: whoever held it must not go on.
-END_LEASE = """
-UPDATE session SET lease_fence = (lease_fence | 65535) + 1, lease_expires_at = 0, lease_crc = NULL
-WHERE owner = %s AND num = %s
-"""
+# Rows that need not stay as they are, once altered: how to mend one, and what that is.
+MENDED = {
+    # A new fence: whoever held it must not go on.
+    "leases": (
+        """UPDATE session SET lease_fence = (lease_fence | 65535) + 1, lease_expires_at = 0, lease_crc = NULL
+        WHERE owner = %s AND num = %s""",
+        "ended",
+    ),
+    # As if it had never been read: only who reads it could say.
+    "read marks": (
+        "UPDATE session SET read_at = NULL, read_crc = NULL WHERE owner = %s AND num = %s",
+        "forgotten",
+    ),
+}
 
 # What only a person can judge: the statement, and what its rows say of a session.
 DAMAGE = (
@@ -372,12 +400,13 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
     problems = [
         problem for statement, what in DAMAGE for problem in await _damage(transactions, statement, what)
     ]
-    ended, lacking = 0, 0
+    mended, lacking = list[str](), 0
     for name, summed in SUMMED.items():
-        judged = await _judged(transactions, summed, END_LEASE if repair and name == LEASES else None)
+        mend, done = MENDED.get(name, (None, "")) if repair else (None, "")
+        judged = await _judged(transactions, summed, mend)
         lacking += judged.lacking
-        if repair and name == LEASES:
-            ended = judged.altered
+        if judged.altered and mend:
+            mended.append(f"{name}: {judged.altered} altered, and {done}")
         elif judged.altered:
             problems.append(f"{name}: {judged.altered} altered")
     # To set something aside needs no trust in the rest; what is derived from damaged rows is left as it is.
@@ -406,7 +435,7 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
         checked=CHECKED,
         problems=tuple(problems),
         repaired=(
-            *([f"leases: {ended} altered, and ended"] if ended else ()),
+            *mended,
             *(unexplained if sets_aside else ()),
             *(derived if repair else ()),
         ),

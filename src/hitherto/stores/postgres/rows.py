@@ -11,7 +11,7 @@ import msgspec
 from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_json, encode
 from hitherto.ports import Record, Totals
-from hitherto.values.checksums import checksum, is_lease_whole, lease_checksum
+from hitherto.values.checksums import checksum, is_lease_whole, is_read_whole, lease_checksum, read_checksum
 
 Row = tuple[Any, ...]
 
@@ -20,7 +20,7 @@ FIELDS = Session.__struct_fields__
 
 OWN = (
     "num", "owner", "order_at", "head", "total_tokens", "total_errors", "total_cost", "total_bytes",
-    "lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at", "change", "crc", "lease_crc",
+    "lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at", "change", "crc", "lease_crc", "read_crc",
 )  # fmt: skip
 """The columns that are the program's own."""
 
@@ -31,7 +31,7 @@ ORDER_AT, CHANGE, ID = OWN.index("order_at"), OWN.index("change"), len(OWN) + FI
 _SUMMED = tuple(
     name
     for name in (*OWN, *FIELDS)
-    if name not in ("change", "crc", "lease_crc", "read_at") and not name.startswith("lease_")
+    if name not in ("change", "crc", "lease_crc", "read_at", "read_crc") and not name.startswith("lease_")
 )
 _AT = {name: at for at, name in enumerate((*OWN, *FIELDS))}
 _SUMMED_AT = tuple(_AT[name] for name in _SUMMED)
@@ -64,8 +64,11 @@ def record_of(row: Row) -> Record:
         record = _record_of(row)
     except (ValueError, TypeError, AttributeError, msgspec.MsgspecError) as error:
         raise StoreDamaged(f"the session {row[ID]!r:.60} cannot be read; run `hitherto doctor`") from error
-    if not is_session_whole(row) or not is_lease_whole(
-        record.owner, record.num, record.lease, row[_AT["lease_crc"]]
+    place = record.owner, record.num
+    if not (
+        is_session_whole(row)
+        and is_lease_whole(*place, record.lease, row[_AT["lease_crc"]])
+        and is_read_whole(*place, record.session.read_at, row[_AT["read_crc"]])
     ):
         raise StoreDamaged(f"the session {row[ID]!r:.60} was altered; run `hitherto doctor`")
     return record
@@ -109,7 +112,7 @@ def _session_checksum(values: Row) -> int:
 
 
 def _record_of(row: Row) -> Record:
-    num, owner, order_at, head, tokens, errors, cost, size, holder, fence, acquired, expires, change, _, _ = (
+    (num, owner, order_at, head, tokens, errors, cost, size, holder, fence, acquired, expires, change, *_) = (
         row[: len(OWN)]
     )
     lease = None
@@ -156,5 +159,6 @@ def values_of(record: Record) -> dict[str, Any]:
         "lease_acquired_at": lease and lease.acquired_at,
         "lease_expires_at": lease and lease.expires_at,
         "lease_crc": lease and lease_checksum(record.owner, record.num, lease),
+        "read_crc": read_checksum(record.owner, record.num, session.read_at),
     }
     return values | {"crc": _session_checksum(tuple(values[name] for name in _SUMMED))}

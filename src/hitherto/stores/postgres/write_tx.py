@@ -17,7 +17,7 @@ from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, PostgresReader
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days, recount
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
-from hitherto.values.checksums import checksum, entry_checksum, lease_checksum
+from hitherto.values.checksums import checksum, entry_checksum, lease_checksum, read_checksum
 from hitherto.values.spans import EntryPlace, Span
 
 # Nobody else changes the session until the end of the transaction.
@@ -38,7 +38,7 @@ UPDATE session SET lease_holder = %s, lease_fence = %s, lease_acquired_at = %s, 
     lease_crc = %s
 WHERE owner = %s AND num = %s
 """
-PUT_READ_AT = "UPDATE session SET read_at = %s WHERE owner = %s AND num = %s"
+PUT_READ_AT = "UPDATE session SET read_at = %s, read_crc = %s WHERE owner = %s AND num = %s"
 
 DROP_SPANS = "DELETE FROM span WHERE owner = %s AND num = %s AND name = %s"
 ADD_SPAN = """
@@ -178,7 +178,9 @@ class PostgresWriter(PostgresReader):
         self._backlog.amend(record, lambda held: replace(held, lease=lease))
 
     async def put_read_at(self, record: Record, at: int) -> None:
-        await self._statements.queue(PUT_READ_AT, (at, record.owner, record.num))
+        await self._statements.queue(
+            PUT_READ_AT, (at, read_checksum(record.owner, record.num, at), record.owner, record.num)
+        )
         self._backlog.amend(record, lambda held: replace(held, session=replace(held.session, read_at=at)))
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:

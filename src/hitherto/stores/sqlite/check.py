@@ -24,6 +24,7 @@ from hitherto.values.checksums import (
     checksum,
     entry_checksum,
     is_lease_whole,
+    is_read_whole,
     lease_checksum,
     session_place,
 )
@@ -69,6 +70,15 @@ END_LEASES = f"""
 UPDATE session SET lease_fence = (lease_fence | 65535) + 1, lease_expires = 0, lease_crc = NULL
 WHERE num IN (SELECT s.num {_ALTERED_LEASES})
 """
+_ALTERED_READ_MARKS = """
+FROM session AS s JOIN owner AS o ON o.num = s.owner
+WHERE s.read_crc IS NOT NULL AND NOT is_read_whole(o.name, s.num, s.read_at, s.read_crc)
+"""
+COUNT_READ_MARKS = f"SELECT count(*) {_ALTERED_READ_MARKS}"
+# As if it had never been read: only who reads it could say.
+FORGET_READ_MARKS = (
+    f"UPDATE session SET read_at = NULL, read_crc = NULL WHERE num IN (SELECT s.num {_ALTERED_READ_MARKS})"
+)
 MISSING_ENTRIES = """
 SELECT count(*) FROM span AS p JOIN session AS s ON s.num = p.session
 WHERE typeof(p.log) <> 'integer' OR typeof(p.first) <> 'integer' OR typeof(p.last) NOT IN ('integer', 'null')
@@ -153,6 +163,8 @@ ADD_CHECKSUMS = (
     f"UPDATE session AS s SET place_crc = {_PLACE} FROM owner AS o WHERE o.num = s.owner AND s.place_crc IS NULL",
     f"""UPDATE session AS s SET lease_crc = lease_checksum({_LEASE}) FROM owner AS o
     WHERE o.num = s.owner AND s.lease_fence IS NOT NULL AND s.lease_crc IS NOT lease_checksum({_LEASE})""",
+    """UPDATE session AS s SET read_crc = checksum(o.name, s.num, s.read_at) FROM owner AS o
+    WHERE o.num = s.owner AND s.read_at IS NOT NULL AND s.read_crc IS NULL""",
     f"""UPDATE entry AS e SET crc = crc32(e.payload), row_crc = {_BESIDE},
         place_crc = entry_checksum(o.name, e.pos >> 24, e.pos & 16777215, e.payload)
     FROM owner AS o WHERE o.num = e.owner AND (e.place_crc IS NULL OR e.row_crc IS NULL OR e.crc IS NULL OR e.erased = 1
@@ -191,6 +203,7 @@ RULES = (
     _Rule("orphaned logs", ORPHANS, SET_ORPHANS_ASIDE, "moved to quarantine", trusts=False),
     _Rule("quarantine", COUNT_EXPLAINED, RELEASE_EXPLAINED, "explained again, and released"),
     _Rule("leases", COUNT_LEASES, END_LEASES, "ended", trusts=False),
+    _Rule("read marks", COUNT_READ_MARKS, FORGET_READ_MARKS, "forgotten", trusts=False),
     _Rule("message counts", WRONG_COUNTS, MEND_COUNTS),
     _Rule("tags", WRONG_TAGS, MEND_TAGS),
     _Rule("numbers of sessions", WRONG_FACETS, MEND_FACETS),
@@ -225,6 +238,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "entry_checksum": entry_checksum,
     "lease_checksum": lambda *row: lease_checksum(*_lease(*row)),
     "is_lease_whole": _is_lease_whole,
+    "is_read_whole": is_read_whole,
     "is_token_whole": is_token_whole,
     "sha256_of": lambda data: hashlib.sha256(data).digest() if isinstance(data, bytes) else None,
 }

@@ -39,7 +39,11 @@ DROP_BLOBS = "DELETE FROM raw_blob WHERE digest NOT IN (SELECT digest FROM raw_c
 ALTERED_LISTS = f"SELECT DISTINCT r.name {ALTERED['spans']} AND r.session = ?"
 DISTRUST_LIST = "UPDATE span SET crc = NULL WHERE session = ? AND name = ?"
 SESSIONS = f"SELECT o.name, {', '.join(f's.{name}' for name in READ)} FROM session AS s JOIN owner AS o ON o.num = s.owner"
-DISTRUST = "UPDATE session SET crc = NULL, place_crc = NULL WHERE num = ?"
+DISTRUST = """
+UPDATE session SET crc = NULL, place_crc = NULL, read_at = NULL, read_crc = NULL,
+    lease_holder = NULL, lease_fence = NULL, lease_acquired = NULL, lease_expires = NULL, lease_crc = NULL
+WHERE num = ?
+"""
 DROP_SESSION = "DELETE FROM session WHERE num = ?"
 LISTS = "SELECT DISTINCT name FROM span WHERE session = ?"
 SPANS = "SELECT log, first, last, kind, expands FROM span WHERE session = ? AND name = ? ORDER BY ord"

@@ -13,7 +13,13 @@ from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_entry, decode_json, encode
 from hitherto.ports import Record, Totals
 from hitherto.values import words
-from hitherto.values.checksums import entry_checksums, is_lease_whole, session_place
+from hitherto.values.checksums import (
+    entry_checksums,
+    is_lease_whole,
+    is_read_whole,
+    read_checksum,
+    session_place,
+)
 from hitherto.values.filters import title_text
 
 Columns = tuple[Any, ...]
@@ -24,12 +30,13 @@ STORED = (
     "branch", "title", "title_by",
     "earlier_titles", "tags", "status", "archived", "pinned", "key", "agent_id", "channel", "identity",
     "message_count", "token_count", "error_count", "cost", "bytes", "last_compaction", "parent", "parent_entry",
-    "source", "meta", "head", "log_tokens", "log_errors", "log_cost", "log_bytes", "crc", "read_at",
+    "source", "meta", "head", "log_tokens", "log_errors", "log_cost", "log_bytes", "crc", "read_at", "read_crc",
 )  # fmt: skip
 """The columns that `columns_of` fills, in its order; `record_of` reads them behind num and before lease and change. Those
-before the last two are checked: `crc` is of them, and `read_at` is written alone."""
-CHECKED = STORED[:-2]
+before the last three are checked: `crc` is of them, and `read_at` is written alone, with its own checksum."""
+CHECKED = STORED[:-3]
 CRC = len(CHECKED)
+READ_AT = 1 + STORED.index("read_at")
 
 READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_expires", "change",
         "place_crc", "lease_crc")  # fmt: skip
@@ -45,7 +52,8 @@ def columns_of(record: Record) -> Columns:
         s.token_count, s.error_count, micros(s.cost), s.bytes, s.last_compaction, s.parent, s.parent_entry,
         s.source, _json(s.meta), record.head, *record.totals,
     )  # fmt: skip
-    return (*checked, crc_of(record.owner, *checked), s.read_at)
+    read_crc = read_checksum(record.owner, record.num, s.read_at)
+    return (*checked, crc_of(record.owner, *checked), s.read_at, read_crc)
 
 
 def crc_of(owner: Any, *checked: Any) -> int:
@@ -115,8 +123,10 @@ def record_of(owner: str, row: Columns) -> Record:
 
 def _is_right(owner: str, row: Columns) -> bool:
     crc, place_crc = row[1 + CRC], row[-2]
-    return (crc is None or crc == crc_of(owner, *row[1 : 1 + CRC])) and (
-        place_crc is None or place_crc == session_place(owner, row[1], row[0])
+    return (
+        (crc is None or crc == crc_of(owner, *row[1 : 1 + CRC]))
+        and (place_crc is None or place_crc == session_place(owner, row[1], row[0]))
+        and is_read_whole(owner, row[0], *row[READ_AT : READ_AT + 2])
     )
 
 
@@ -124,7 +134,7 @@ def _record_of(owner: str, row: Columns) -> Record:
     (num, id_, revision, created, updated, order_at, cwd, cwds, directories, project, branch, title, title_by, earlier,
      tags, status, archived, pinned, key, agent_id, channel, identity, messages, tokens, errors, cost, size,
      compaction, parent, parent_entry, source, meta, head, log_tokens, log_errors, log_cost, log_bytes, _, read_at,
-     holder, fence, acquired, expires, change, _, _) = row  # fmt: skip
+     _, holder, fence, acquired, expires, change, _, _) = row  # fmt: skip
     session = Session(
         id=id_, revision=revision, created_at=created, updated_at=updated, cwd=_text(cwd),
         earlier_cwds=texts_of(cwds), additional_directories=texts_of(directories), project=project, branch=branch, title=_text(title), title_by=title_by,

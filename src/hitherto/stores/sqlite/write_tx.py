@@ -26,6 +26,7 @@ from hitherto.values.checksums import (
     entry_checksum,
     lease_checksum,
     log_seed,
+    read_checksum,
     session_place,
 )
 from hitherto.values.facets import Traits, count_changes, traits_of
@@ -68,7 +69,7 @@ PUT_LEASE = """
 UPDATE session SET lease_holder = ?, lease_fence = ?, lease_acquired = ?, lease_expires = ?, lease_crc = ?
 WHERE num = ?
 """
-PUT_READ_AT = "UPDATE session SET read_at = ? WHERE num = ?"
+PUT_READ_AT = "UPDATE session SET read_at = ?, read_crc = ? WHERE num = ?"
 
 ADD_TAG = "INSERT INTO tag (owner, tag, archived, order_at, id, session) VALUES (?, ?, ?, ?, ?, ?)"
 DROP_TAGS = "DELETE FROM tag WHERE session = ?"
@@ -165,9 +166,9 @@ class SqliteWriter(SqliteReader):
         self._db.execute(UNBURY, (owner, record.session.id))
         num = fetch(self._db, NEXT_NUM)[0][0]
         place = session_place(record.owner, record.session.id, num)
-        values = (owner, record.order_at, change, "create", *title, place, *columns_of(record))
-        self._db.execute(INSERT, (num, *values))
         made = replace(record, num=num, change=change)
+        values = (owner, record.order_at, change, "create", *title, place, *columns_of(made))
+        self._db.execute(INSERT, (num, *values))
         self._put_tags(owner, made)
         self._count(owner, None, traits_of(made.session))
         return made
@@ -208,7 +209,8 @@ class SqliteWriter(SqliteReader):
         self._db.execute(PUT_LEASE, bound)
 
     async def put_read_at(self, record: Record, at: int) -> None:
-        self._db.execute(PUT_READ_AT, (at, record.num))
+        crc = read_checksum(record.owner, record.num, at)
+        self._db.execute(PUT_READ_AT, (at, crc, record.num))
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
         self._db.execute(DROP_SPANS, (num, name))
