@@ -8,7 +8,7 @@ import pytest
 from tests.cli.shell import Shell
 from tests.engines.provider import Provider, serving
 
-MODEL = "anthropic:claude-sonnet-5"
+MODEL = "openai:gpt-5"
 
 
 @pytest.fixture

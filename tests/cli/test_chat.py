@@ -64,7 +64,7 @@ def chat(
         else:
             steps += [(appears, ""), (waiting("> "), keys)]
     variables = {
-        name: value for name, value in os.environ.items() if name.startswith(("ANTHROPIC_", "HITHERTO_M"))
+        name: value for name, value in os.environ.items() if name.startswith(("ANTHROPIC_", "OPENAI_", "HITHERTO_M"))
     }
     done = shell.terminal("chat", *arguments, answers=steps, columns=columns, env={**variables, **env})
     return Done(done.code, EDITING.sub("", LAST_SPACE.sub(" ", done.out)))
@@ -344,7 +344,7 @@ def test_without_a_terminal_the_first_failure_is_the_exit_code_and_the_rest_goes
     here.inside(hold)
     busy = here.invoke("chat", titled, stdin="Hi.\n/mode\n")
     assert (busy.code, "[busy]" in busy.err, "mode: default" in busy.err) == (4, True, True)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "wrong")
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong")
     assert here.invoke("chat", stdin="Hi.\n").code == 6
 
 

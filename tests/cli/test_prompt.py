@@ -73,10 +73,10 @@ def texts_of(shell: Shell, session_id: str | None = None) -> list[str]:
 
 
 def asked(provider: Provider, number: int = -1) -> list[str]:
-    """The texts that the model was sent."""
+    """The texts of the conversation that the model was sent."""
     found: list[str] = []
     for message in provider.requests[number]["messages"]:
-        parts = message["content"]
+        parts = message["content"] if message["role"] != "system" else []
         found += [parts] if isinstance(parts, str) else [part["text"] for part in parts if "text" in part]
     return found
 
@@ -196,7 +196,7 @@ def test_a_session_goes_on_with_all_that_was_said(here: Shell, provider: Provide
 
 def test_the_options_reach_the_model(here: Shell, provider: Provider) -> None:
     here.ok("prompt", "--system", "You are a quince.", "--append-system", "Be brief.", "Hi.")
-    system = json.dumps(provider.requests[0]["system"])
+    system = json.dumps([each for each in provider.requests[0]["messages"] if each["role"] == "system"])
     assert "You are a quince." in system
     assert "Be brief." in system
 
@@ -246,7 +246,7 @@ def test_without_a_model_it_says_what_to_set_and_stores_nothing(
 
 
 def test_a_refused_key_is_told_plainly(here: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-wrong-key")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-wrong-key")
     done = here.invoke("prompt", "Hi.")
     assert (done.code, done.out) == (6, "")
     assert done.err.endswith("[model_refused]\n")
@@ -455,7 +455,8 @@ def test_a_server_that_does_not_start_is_told_and_the_answer_comes(here: Shell) 
 
 def named(body: dict[str, Any], ending: str) -> str:
     """The full name under which a tool is offered."""
-    return next(str(tool["name"]) for tool in body["tools"] if tool["name"].endswith(ending))
+    names = [str(tool["function"]["name"]) for tool in body["tools"]]
+    return next(name for name in names if name.endswith(ending))
 
 
 # Text in pieces
