@@ -801,6 +801,30 @@ async def test_where_nobody_can_listen_changes_of_others_are_found_by_asking(
     assert await arrives(waiting, "the change") == 2
 
 
+async def test_who_missed_a_notice_is_woken_though_another_who_waits_has_seen_the_change(
+    sessions: Sessions, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notify, "POLL_SECONDS", 0.01)
+    await sessions.create(LOCAL)
+    told, asleep = itertools.chain([0], itertools.repeat(1)), asyncio.Event()
+
+    async def late() -> int:
+        asleep.set()
+        return next(told)
+
+    async def newest() -> int:
+        return 1
+
+    missing = asyncio.create_task(store._bell.wait(late, OWNER, 0, 3_600.0))
+    await arrives(asleep.wait(), "the first to look")
+    seeing = asyncio.create_task(store._bell.wait(newest, OWNER, 1, 3_600.0))
+    try:
+        assert await arrives(missing, "the change") == 1
+    finally:
+        for task in (missing, seeing):
+            task.cancel()
+
+
 async def test_who_waits_hears_of_changes_again_after_the_server_dropped_the_connection(
     sessions: Sessions, other: Sessions, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,14 +33,19 @@ PAUSE_SECONDS = 0.02
 AGAIN_SECONDS = 0.2
 
 
+class _Sleeper(asyncio.Event):
+    """Somebody who waits, and the newest change that they have seen."""
+
+    seen: int | None = None
+
+
 class ChangeNotifier:
     """Wakes those who wait for an owner's changes, here and in other processes."""
 
     def __init__(self, url: str, connections: Pool) -> None:
         self._url = url
         self._pool = connections
-        self._sleepers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
-        self._known: dict[str, int] = {}
+        self._sleepers: defaultdict[str, set[_Sleeper]] = defaultdict(set)
         self._pending: set[str] = set()
         self._has_pending = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -60,7 +65,7 @@ class ChangeNotifier:
         with self._sleeper(owner) as sleeper:
             while True:
                 sleeper.clear()
-                number = self._known[owner] = await newest()
+                number = sleeper.seen = await newest()
                 if number > after:
                     return number
                 self._keep_running("listen", self._listen)
@@ -85,8 +90,8 @@ class ChangeNotifier:
             self._tasks[name] = asyncio.ensure_future(work())
 
     @contextlib.contextmanager
-    def _sleeper(self, owner: str) -> Iterator[asyncio.Event]:
-        sleeper = asyncio.Event()
+    def _sleeper(self, owner: str) -> Iterator[_Sleeper]:
+        sleeper = _Sleeper()
         self._sleepers[owner].add(sleeper)
         try:
             yield sleeper
@@ -94,7 +99,6 @@ class ChangeNotifier:
             self._sleepers[owner].discard(sleeper)
             if not self._sleepers[owner]:
                 del self._sleepers[owner]
-                self._known.pop(owner, None)
 
     def _wake(self, owner: str) -> None:
         for sleeper in self._sleepers.get(owner, ()):
@@ -140,10 +144,11 @@ class ChangeNotifier:
                 self._wake(owner)
 
     async def _wake_on_changes(self, connection: Connection) -> None:
-        """Wake those whose owner has a newer change than they have seen."""
+        """Wake those whose owner has another newest change than they have seen, each by what they have seen themselves."""
         if not self._sleepers:
             return
         answer = await connection.execute(NEWEST, (list(self._sleepers),))
         for owner, number in await answer.fetchall():
-            if number != self._known.get(owner):
-                self._wake(owner)
+            for sleeper in self._sleepers.get(owner, ()):
+                if sleeper.seen != number:
+                    sleeper.set()
