@@ -46,7 +46,7 @@ class Admin(Room):
     async def check(self, *, repair: bool = False) -> Health:
         """Check the store. With `repair`, mend what is derived, and move what nothing explains to the quarantine.
 
-        If no problem remains, `repair` also removes what nothing reaches forgets old idempotency keys, and leaves nothing of what was erased in
+        If no problem remains, `repair` also removes what nothing reaches, forgets old idempotency keys, and leaves nothing of what was erased in
         logs, free space and statistics.
         """
         health = await self._store.check(repair=repair)
