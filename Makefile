@@ -75,7 +75,7 @@ ROOM := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000')
 MEMORY := $(if $(ROOM),$(shell mount | grep -q ' /dev/shm .*noexec' || echo TMPDIR=/dev/shm))
 
 test: $(VENV)/.ready
-	$(MEMORY) $(PY) -m pytest -n 3 --dist worksteal $(ARGS)
+	$(MEMORY) $(PY) -m pytest -n 4 --dist worksteal $(ARGS)
 
 # Not a part of `make test`: programs of other makers, some of them from npm into $(INTEROP), and some minutes. They are fetched
 # first, so that no test waits for it; then every part is run, whatever became of those before.

@@ -18,6 +18,8 @@ from tests.support.homes import CARELESS
 from tests.support.postgres_server import PostgresServer
 
 OFTEN = 12
+UNNOTICED = "DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$"
+"""The driver must not hear of it: by the plain statement it forgets all names, if the answer comes before the next one goes."""
 """More often than psycopg runs a statement before it has it prepared."""
 
 
@@ -50,8 +52,11 @@ async def test_without_prepared_statements_everything_works(url: str) -> None:
         assert (await sessions.search(LOCAL, "message")).hits[0].more == OFTEN
 
 
-async def test_a_pooler_that_does_not_keep_them_is_noticed_and_the_server_is_not_ready(url: str) -> None:
+async def test_a_pooler_that_does_not_keep_them_is_noticed_and_the_server_is_not_ready(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a pooler does is done by hand: the statements are gone."""
+    monkeypatch.setattr(transactions, "CONNECTIONS", 1)  # on another, nothing may have been prepared yet
     async with connect(url) as store:
         assert isinstance(store, PostgresStore)
         sessions = Sessions(store)
@@ -61,7 +66,7 @@ async def test_a_pooler_that_does_not_keep_them_is_noticed_and_the_server_is_not
         assert (await app.readiness(sessions, ending=False))[0] == 200
 
         with pytest.raises(StoreUnavailable, match="prepare=off"):  # its own COMMIT is among them
-            await store._transactions.run(transactions.READ, lambda tx: tx.queue("DEALLOCATE ALL"))
+            await store._transactions.run(transactions.READ, lambda tx: tx.queue(UNNOTICED))
         with pytest.raises(StoreUnavailable, match="prepare=off"):
             await sessions.get(LOCAL, session.id)
         # Also for what was not prepared: who knows which statement has that name now.
