@@ -64,7 +64,9 @@ def chat(
         else:
             steps += [(appears, ""), (waiting("> "), keys)]
     variables = {
-        name: value for name, value in os.environ.items() if name.startswith(("ANTHROPIC_", "OPENAI_", "HITHERTO_M"))
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("ANTHROPIC_", "OPENAI_", "HITHERTO_M"))
     }
     done = shell.terminal("chat", *arguments, answers=steps, columns=columns, env={**variables, **env})
     return Done(done.code, EDITING.sub("", LAST_SPACE.sub(" ", done.out)))

@@ -18,9 +18,15 @@ from tests.support.homes import CARELESS
 from tests.support.postgres_server import PostgresServer
 
 OFTEN = 12
+"""More often than psycopg runs a statement before it has it prepared."""
 UNNOTICED = "DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$"
 """The driver must not hear of it: by the plain statement it forgets all names, if the answer comes before the next one goes."""
-"""More often than psycopg runs a statement before it has it prepared."""
+
+
+@pytest.fixture(autouse=True)
+def _one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another, nothing may have been prepared yet."""
+    monkeypatch.setattr(transactions, "CONNECTIONS", 1)
 
 
 @pytest.fixture
@@ -52,11 +58,8 @@ async def test_without_prepared_statements_everything_works(url: str) -> None:
         assert (await sessions.search(LOCAL, "message")).hits[0].more == OFTEN
 
 
-async def test_a_pooler_that_does_not_keep_them_is_noticed_and_the_server_is_not_ready(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_pooler_that_does_not_keep_them_is_noticed_and_the_server_is_not_ready(url: str) -> None:
     """What a pooler does is done by hand: the statements are gone."""
-    monkeypatch.setattr(transactions, "CONNECTIONS", 1)  # on another, nothing may have been prepared yet
     async with connect(url) as store:
         assert isinstance(store, PostgresStore)
         sessions = Sessions(store)
