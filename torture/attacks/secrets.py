@@ -73,17 +73,25 @@ def _packed(text: str) -> tuple[str, Sample]:
     return f"config: {packed}", Sample(packed, packed[16:40])
 
 
+def mark(at: int) -> str:
+    """What stands around a secret: nothing that could be a part of one, in a line of its own."""
+    return f"§ {HARMLESS} {at} §"
+
+
 def _shown(server: Server, batch: list[Said]) -> list[Said]:
     """Those that can still be read in what is exported of a session in which they were said."""
     key = "agent:main:main"
-    said = [f"{HARMLESS}-{at}-from\n{each.text}\n{HARMLESS}-{at}-to" for at, each in enumerate(batch)]
+    said = [f"{mark(at)}\n{each.text}\n{mark(at)}" for at, each in enumerate(batch)]
     messages = [{"role": "user", "content": text} for text in said]
     server.call("session.append", {"session_key": key, "messages": messages, "create": True})
     seen: dict[int, Said] = {}
     for form in FORMS:
         reply = server.post(_export(key, form)).body.decode()
+        head, _, told = reply.partition("Exported")  # the title is of the first message
+        if batch[0].sample.shown(head):
+            seen[0] = batch[0]
         for at, each in enumerate(batch):
-            found = re.search(rf"{HARMLESS}-{at}-from(.*?){HARMLESS}-{at}-to", reply, re.DOTALL)
+            found = re.search(rf"{mark(at)}(.*?){mark(at)}", told, re.DOTALL)
             if found is None:  # what is not exported shows no secret either
                 raise RuntimeError(f"not exported as {form}: {reply[:500]}")
             if each.sample.shown(found[1]):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hitherto.exports.lines import Replaced
 from hitherto.model import Entry, Fact, Session
-from hitherto.secrets import ENCODED, RANDOM, find, redact_value
+from hitherto.secrets import ENCODED, RANDOM, find, redact_value, without_half_a_word
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -68,8 +68,10 @@ class Redactor:
         return cleaned
 
     def session(self, session: Session) -> Session:
-        """The session's metadata."""
-        return self._cleaned(session, _SESSION, where="session")
+        """The session's metadata. What a title breaks off in may be the beginning of a secret: too little of one to be known."""
+        cleaned = self._cleaned(session, _SESSION, where="session")
+        titles = [without_half_a_word(title) for title in (cleaned.title or "", *cleaned.earlier_titles)]
+        return replace(cleaned, title=titles[0] or cleaned.title, earlier_titles=tuple(titles[1:]))
 
     def fact(self, fact: Fact) -> Fact:
         """The fact."""

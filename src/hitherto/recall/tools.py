@@ -31,7 +31,7 @@ from hitherto.model import (
     plain_text,
     search_text,
 )
-from hitherto.secrets import redact
+from hitherto.secrets import BEYOND, CUT, redact, without_half_a_word
 from hitherto.service import Sessions
 from hitherto.service.transfer.export import Beside
 from hitherto.values import words
@@ -46,11 +46,7 @@ READ_BYTES = 1_000_000
 MESSAGE_CHARS = 8_000
 TOOL_CHARS = 1_000
 """The most of a tool's input or output; the rest is seldom useful."""
-BEYOND = 24_000
-"""Secrets are searched this far beyond the returned text: none is longer."""
-CUT = "…"
 _LAST_WORD = re.compile(r"\S*$")
-_CUT_WORD = re.compile(rf"\S{{12,}}{CUT}$")
 
 
 class SessionRow(Value, frozen=True, omit_defaults=True):
@@ -320,8 +316,7 @@ def _shorter(part: Part) -> Part:
 
 
 def _title(text: str | None) -> str | None:
-    """A title; if it was cut within a long word, without that word."""
-    return None if text is None else _CUT_WORD.sub(CUT, _clean(text))
+    return None if text is None else without_half_a_word(_clean(text))
 
 
 def _clean(text: str) -> str:

@@ -24,6 +24,9 @@ ENCODED = "encoded secret"
 RANDOM = "random string"
 DEEPEST = 64
 PIECE = 1024 * 1024
+BEYOND = 24_000
+"""Who shows only a part of a text searches this far beyond it for secrets: as a rule none is longer."""
+CUT = "…"
 AROUND = 96 * 1024
 """How much before and behind a piece is looked at too: what is longer than that is no secret."""
 
@@ -36,6 +39,7 @@ _RUN = re.compile(
 _PERCENT = re.compile("%[2-7][0-9A-Fa-f]")
 _ESCAPED = re.compile(r"""[^\s"'<>&?=]{12,8192}""")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{40,65536}={0,2}")
+_CUT_WORD = re.compile(rf"\S{{12,}}{CUT}$")
 _MARK = re.compile(
     r"(\[redacted: (?:{})\])".format(
         "|".join(
@@ -67,6 +71,11 @@ def redact(text: str, seen: Counter[str]) -> str:
             return text
         # Where one was taken out, another may have come to stand alone.
         text = "".join(pieces)
+
+
+def without_half_a_word(title: str) -> str:
+    """A title; if it was cut within a long word, without that word: half a secret cannot be recognised."""
+    return _CUT_WORD.sub(CUT, title)
 
 
 def redact_value(value: Any, seen: Counter[str], depth: int = 0) -> Any:

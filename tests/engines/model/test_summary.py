@@ -11,7 +11,7 @@ import pytest
 from hitherto.engine import Choices, Setup, summariser_of
 from hitherto.engines import model as model_module
 from hitherto.engines.model import ModelEngine
-from hitherto.engines.model.summary import parse_summary, summary_request
+from hitherto.engines.model.summary import TEXT_CHARS, parse_summary, summary_request
 from hitherto.errors import EngineError
 from hitherto.model import Draft, Entry, Principal, Role, Text, ToolCall, ToolResult, plain_text
 from hitherto.service import Sessions
@@ -190,6 +190,19 @@ async def test_secrets_are_neither_sent_nor_kept(provider: Provider, sessions: S
     for text in (summary, fact.text):
         assert secret not in text
         assert "The key is [redacted: " in text
+
+
+async def test_half_of_a_secret_is_not_sent_where_a_long_text_is_cut(
+    provider: Provider, sessions: Sessions
+) -> None:
+    kept = TEXT_CHARS - TEXT_CHARS // 3
+    secret = "adafruit_api_key=" + "dj5PD92T2I-A_V4oBU4SlhsFmuNQS8yy"
+    long_text = f"{'so long. ' * (kept // 9 - 3)}{secret} {'and on. ' * kept}"
+    assert "api_key" in long_text[: kept - 5]
+    session_id = await talked(sessions, (long_text, *TEXTS))
+    await compacted(sessions, ANTHROPIC, session_id)
+    assert "api_key=[redacted" in json.dumps(provider.requests)
+    assert "dj5PD92T" not in json.dumps(provider.requests)
 
 
 # What is taken of an answer

@@ -20,6 +20,7 @@ from hitherto.model import Draft, Fact, Image, Principal, Session, Text, ToolCal
 from hitherto.service import Sessions
 from hitherto.service.transfer import export
 from hitherto.service.transfer.export import PAGE
+from hitherto.values.titles import TITLE_WIDTH
 from tests.service.history.test_entries import EVERY_PART
 from tests.service.transfer.test_export import rich_session
 from tests.support.conversations import everything, exported, filed, said, say, started, talk
@@ -28,6 +29,8 @@ from tests.support.worlds import Worlds
 
 PAGE_BYTES = 60_000
 SECRET = "ghp_" + "a1B2c3D4e5" * 4
+LONG_SECRET = "adafruit_api_key=" + "dj5PD92T2I-A_V4oBU4SlhsFmuNQS8yy"
+"""Less than all of it is not recognised."""
 ANOTHER = "AKIA" + "Q2W3E4R5T6Y7U2I3"
 READABLE = [name for name, format in FORMATS.items() if format.for_reading]
 RESTORABLE = [name for name in FORMATS if name not in READABLE]
@@ -226,6 +229,19 @@ async def test_no_secret_leaves_unless_the_file_is_to_be_raw(
     assert b"[redacted: github token]" in file
     assert SECRET.encode() in await filed(reader, ann, session.id, format, raw=True)
     assert await everything(reader, ann) == before
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_no_beginning_of_a_secret_leaves_in_a_title_that_breaks_off_in_it(
+    sessions: Sessions, reader: Sessions, ann: Principal, format: str
+) -> None:
+    session = await sessions.create(ann)
+    await sessions.append(ann, session.id, say(f"{'h' * (TITLE_WIDTH // 2 - 4)} {LONG_SECRET}"))
+    title = (await reader.get(ann, session.id)).title or ""
+    beginning = title.removesuffix("…").rpartition(" ")[2]
+    assert LONG_SECRET.startswith(beginning)
+    assert beginning.encode() not in await filed(reader, ann, session.id, format)
+    assert beginning.encode() in await filed(reader, ann, session.id, format, raw=True)
 
 
 async def test_no_secret_leaves_in_a_folder_a_kind_or_an_id_and_what_belongs_together_still_does(

@@ -27,7 +27,7 @@ from hitherto.model import (
     encode,
     plain_text,
 )
-from hitherto.secrets import redact
+from hitherto.secrets import BEYOND, redact
 from hitherto.summaries.sentences import subject_of
 from hitherto.summariser import Finding, Summary
 from hitherto.values.titles import clean_title
@@ -99,7 +99,7 @@ def _lines(retired: Sequence[Entry]) -> Iterator[Json]:
         text = "\n".join(filter(None, map(_render_part, entry.parts)))
         if text.strip():
             role = "summary" if entry.meta.get("compaction") else entry.role
-            yield {"n": number, "role": role, "text": redact(_cut(text, TEXT_CHARS), Counter())}
+            yield {"n": number, "role": role, "text": _shortened(text, TEXT_CHARS)}
 
 
 def _render_part(part: Part) -> str:
@@ -107,14 +107,14 @@ def _render_part(part: Part) -> str:
         case Text(text=text):
             return text
         case ToolCall(name=name, input=given):
-            return f"(calls {name}: {_cut(_plain(given), INPUT_CHARS)})"
+            return f"(calls {name}: {_shortened(_plain(given), INPUT_CHARS)})"
         case ToolResult(content=content, output=output, is_error=is_error):
             text = "\n".join(filter(None, map(_render_part, content))) or _plain(output)
-            return f"({'failed' if is_error else 'came to'}: {_cut(text, OUTPUT_CHARS)})"
+            return f"({'failed' if is_error else 'came to'}: {_shortened(text, OUTPUT_CHARS)})"
         case Resource(uri=uri) | ResourceLink(uri=uri):
-            return f"({_cut(uri, INPUT_CHARS)})"
+            return f"({_shortened(uri, INPUT_CHARS)})"
         case Plan(steps=steps):
-            return f"(plans: {_cut(_plain(steps), OUTPUT_CHARS)})"
+            return f"(plans: {_shortened(_plain(steps), OUTPUT_CHARS)})"
     return ""
 
 
@@ -122,8 +122,13 @@ def _plain(value: Any) -> str:
     return "" if value is None else encode(value).decode()
 
 
+def _shortened(text: str, most: int) -> str:
+    """A text without its secrets, and of one that is too long the beginning and the end: more than that is searched, because
+    half a secret cannot be recognised."""
+    return _cut(redact(_cut(text, most + 3 * BEYOND), Counter()), most)
+
+
 def _cut(text: str, most: int) -> str:
-    """The beginning and the end of a text that is too long."""
     return text if len(text) <= most else f"{text[: most - most // 3]} … {text[-(most // 3) :]}"
 
 
