@@ -214,7 +214,7 @@ MUTANTS = (
             ),
             Change("values/words.py", '" <-> ".join(map(_lexeme, term.tokens))', '" <-> ".join(term.tokens)'),
         ),
-        "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[postgres-same connection]",
+        "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[postgres-second connection]",
     ),
     mutant(
         "queries-of-any-length",

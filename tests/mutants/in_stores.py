@@ -111,7 +111,7 @@ MUTANTS = (
         "stores/postgres/list_query.py",
         "WHERE s.owner = %(owner)s AND {{archived}} AND {{leader}} AND {{bound}}",
         "WHERE s.owner <> '' AND {{archived}} AND {{leader}} AND {{bound}}",
-        "tests/service/test_isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-same connection]",
+        "tests/service/test_isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-second connection]",
     ),
     Mutant(
         "search-without-owner-sqlite",
@@ -150,7 +150,7 @@ MUTANTS = (
         "stores/postgres/write_tx.py",
         'LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"',
         "LOCKED_BY_ID = BY_ID.replace('owner = %s', \"%s <> ''\") + ' FOR UPDATE'",
-        "tests/service/test_isolation.py::test_a_foreign_session_is_never_forked[postgres-same connection]",
+        "tests/service/test_isolation.py::test_a_foreign_session_is_never_forked[postgres-second connection]",
     ),
     mutant(
         "fork-without-owner-sqlite",
@@ -283,7 +283,7 @@ MUTANTS = (
         "stores/postgres/write_tx.py",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s",
         "LEFT JOIN span s ON s.owner = %(owner)s AND s.log = %(log)s AND s.num = s.log",
-        "tests/service/history/test_forks.py::test_deleting_the_source_leaves_the_fork_whole[postgres-same connection]",
+        "tests/service/history/test_forks.py::test_deleting_the_source_leaves_the_fork_whole[postgres-second connection]",
     ),
     mutant(
         "index-row-left-after-delete-sqlite",
@@ -354,7 +354,7 @@ MUTANTS = (
         "stores/postgres/write_tx.py",
         "UPDATE entry SET payload = %b, crc = %s, number = NULL, words = NULL WHERE",
         "UPDATE entry SET payload = %b, crc = %s WHERE",
-        "tests/service/search/test_sessions.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-same connection]",
+        "tests/service/search/test_sessions.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-second connection]",
     ),
     Mutant(
         "acknowledged-before-commit",
@@ -445,6 +445,6 @@ MUTANTS = (
         "stores/postgres/write_tx.py",
         '    "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",\n',
         "",
-        "tests/service/admin/test_statistics.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-same connection]",
+        "tests/service/admin/test_statistics.py::test_days_go_with_their_session_and_not_with_its_forks[postgres-second connection]",
     ),
 )
