@@ -142,13 +142,6 @@ def _sync(sessions: Sessions) -> Awaitable[Any]:
     return sessions.transfer.sync(ANN, given, said)
 
 
-async def _pruned(sessions: Sessions) -> Any:
-    """Deleted by age: naturally at most once."""
-    policy = Policy(keep_newest=1, delete=True, spare_read_ms=0)
-    await sessions.admin.prune(ANN, policy, dry_run=False)
-    return await listed(sessions, ANN)
-
-
 async def _repaired(sessions: Sessions) -> Any:
     return (await sessions.admin.check(repair=True)).problems
 
@@ -157,6 +150,7 @@ def _facts() -> list[Fact]:
     return [Fact(id=f"f{number}", at=number, text=f"fact {number}", session=TALK) for number in range(2, 6)]
 
 
+PRUNED = Policy(keep_newest=1, delete=True, spare_read_ms=0)
 APPEND = Operation("append", _append_keyed)
 OPERATIONS = (
     _session("create", lambda s: s.create(ANN, session_id="new", title="a fox", tags=["t2"])),
@@ -181,7 +175,7 @@ OPERATIONS = (
     _done("take a lease", lambda s: s.leases.acquire(ANN, TALK, "h", ttl_ms=LEASE_MS)),
     _done("give back a lease", lambda s: s.leases.release(ANN, FORK, 1)),
     _done("make a token", lambda s: s.tokens.create("ann", label="door")),
-    Operation("prune", _pruned),
+    _done("prune", lambda s: s.admin.prune(ANN, PRUNED, dry_run=False)),
     Operation("repair", _repaired),
     _read("list", lambda s: s.find(ANN)),
     _read("history", lambda s: s.history(ANN, TALK, view="conversation")),
