@@ -72,7 +72,7 @@ def on(*engines: str) -> ProgramTrial:
 
 
 def _run_trial(setting: Setting, environment: Environment, engines: Sequence[str]) -> Outcome:
-    count = setting.of(short=200, full=10_000)
+    count = setting.of(short=200, full=2_000 if environment else 10_000)
     with ExitStack() as stack:
         stores: dict[str, tuple[str, int | None]] = {}
         if "SQLite" in engines:
@@ -102,7 +102,7 @@ def _asked(
     worst, dice = 0.0, setting.dice(f"searches {name}")
     limits = {"rate": 1e6, "burst": 1_000_000}
     with serving(url, environment=environment, limits=limits, noisy=bool(environment)) as server:
-        _filled(server, dice, setting.of(short=100, full=30_000))
+        _filled(server, dice, setting.of(short=100, full=12_000))
         server.rpc("session.search", {"query": "alpha"})  # the index catches up
         for query in queries(dice, count):
             method = dice.choice(METHODS)

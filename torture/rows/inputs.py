@@ -141,7 +141,7 @@ ROWS = (
         target="10,000 fuzzed queries on SQLite and on PostgreSQL: 0 engine errors, none above 200 ms (of CPU, since the"
         " machine is shared)",
         how=(
-            "A store of 30,000 messages, one in forty of them long, with many thousand different words. Words of every"
+            "A store of 12,000 messages, one in forty of them long, with many thousand different words. Words of every"
             " query language, quotes, wildcards, operators, injections, surrogates, all of Unicode, thousands of words at"
             " once, and up to forty beginnings that thousands of words share are sent to every method of the gateway that"
             " searches. `search_too_broad` is an answer too. The CPU time of the"
