@@ -30,6 +30,7 @@ from hitherto.errors import (
 from hitherto.model import LOCAL, Archived, Draft, Facets, Filter, Principal, Session, Text
 from hitherto.ports import Mode, Reader, Record, Store, Writer
 from hitherto.service import Sessions
+from hitherto.service.history import forks
 from hitherto.stores.postgres import check, connect, list_query, notify, search, transactions
 from hitherto.stores.postgres.connection import as_hitherto_error, escaped, restored
 from hitherto.stores.postgres.migrate import Migration, migrate, migrations
@@ -799,6 +800,30 @@ async def test_where_nobody_can_listen_changes_of_others_are_found_by_asking(
     await until(database, SOMEBODY_LISTENS)
     await other.append(LOCAL, session.id, say("hello"))
     assert await arrives(waiting, "the change") == 2
+
+
+async def test_a_fork_that_is_being_made_while_a_message_is_erased_keeps_nothing_of_it(
+    sessions: Sessions, other: Sessions, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = await sessions.create(LOCAL)
+    (message,) = (await sessions.append(LOCAL, source.id, say("plan a surprise"))).entries
+    sibling = await sessions.fork(LOCAL, source.id)
+    made, commit, add_fork = asyncio.Event(), asyncio.Event(), forks._add_fork
+
+    async def add_slowly(*given: Any) -> Session:
+        forked = await add_fork(*given)
+        made.set()
+        await arrives(commit.wait(), "leave to commit")
+        return forked
+
+    monkeypatch.setattr(forks, "_add_fork", add_slowly)
+    forking = asyncio.create_task(sessions.fork(LOCAL, source.id, new_id="late"))
+    await arrives(made.wait(), "the fork")
+    erasing = asyncio.create_task(other.erase(LOCAL, sibling.id, message))
+    await until(database, SOMEBODY_WAITS_FOR_A_LOCK)
+    commit.set()
+    await arrives(asyncio.gather(forking, erasing), "both")
+    assert [session.title for session in (await sessions.find(LOCAL)).sessions] == [None] * 3
 
 
 async def test_who_missed_a_notice_is_woken_though_another_who_waits_has_seen_the_change(

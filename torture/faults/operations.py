@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import hitherto
+from hitherto.errors import StoreDamaged
 from hitherto.model import Draft, Entry, Fact, Filter, Principal, Text
 from hitherto.ports import Mode
 from hitherto.service import Imported, Policy, Sessions
@@ -143,7 +144,9 @@ def _sync(sessions: Sessions) -> Awaitable[Any]:
 
 
 async def _repaired(sessions: Sessions) -> Any:
-    return (await sessions.admin.check(repair=True)).problems
+    """What could not be read is told as a problem: that is a refusal too."""
+    if problems := (await sessions.admin.check(repair=True)).problems:
+        raise StoreDamaged("; ".join(problems))
 
 
 def _facts() -> list[Fact]:

@@ -45,9 +45,13 @@ async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> 
             continue
         if origin is not None:
             await note_erased(tx, key, origin, old)
-        # Always in the same order, so that two callers cannot deadlock.
-        for num in sorted(await tx.reaching(owner, form.log)):
-            lost |= await _forget_derived(tx, key, owner, num, form, old)
+        visited = set[int]()
+        # Again for forks that were being made: once all that reach it are held, nobody can make another.
+        while new := set(await tx.reaching(owner, form.log)) - visited:
+            visited |= new
+            # Always in the same order, so that two callers cannot deadlock.
+            for num in sorted(new):
+                lost |= await _forget_derived(tx, key, owner, num, form, old)
         await _bury_copies(tx, key, record, old)
         olds.append(old)
     await erase_quarantined(tx, owner, _these(olds))
