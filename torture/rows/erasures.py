@@ -58,7 +58,7 @@ R26 = Row(
         figure=f"{HISTORIES} histories on SQLite, {HISTORIES // 3} on PostgreSQL: no word found",
         given={"HITHERTO_TEST_HISTORIES": str(HISTORIES)},
     ),
-    control=finding(*FAULTS),
+    control=finding(*FAULTS, given={"HITHERTO_TEST_HISTORIES": str(HISTORIES // 3)}),
     broken="facts or titles stay, a summary beside a kept message stays, an import or a restored backup brings words back",
     in_tests=False,
     short_forms=(TEST,),

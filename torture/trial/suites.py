@@ -54,22 +54,23 @@ def run_tests(
     )
 
 
-def finding(*faults: mutants.Mutant) -> Trial:
-    """The control of such a row: its test, in the test suite's size, on sources with one of the faults; it must find each."""
+def finding(*faults: mutants.Mutant, given: Mapping[str, str] | None = None) -> Trial:
+    """The control of such a row: its test, in the test suite's size or that of `given` variables, on sources with one of the
+    faults; it must find each."""
 
     def run(setting: Setting) -> Outcome:
-        found = sum(_noticed(setting, fault) for fault in faults)
+        found = sum(_noticed(setting, fault, given or {}) for fault in faults)
         return Outcome(met=found < len(faults), figure=f"{found} of {len(faults)} planted faults found")
 
     return run
 
 
-def _noticed(setting: Setting, fault: mutants.Mutant) -> bool:
+def _noticed(setting: Setting, fault: mutants.Mutant, given: Mapping[str, str]) -> bool:
     copy = setting.folder / fault.name
     mutants.copy_sources(copy)
     if not mutants.apply_changes(copy, fault.changes):
         raise LookupError(f"not in the sources any more: {fault.name}")
-    environment = {"PYTHONPATH": f"{copy / 'src'}:{copy}", "TORTURE_SEED": str(setting.seed)}
+    environment = {"PYTHONPATH": f"{copy / 'src'}:{copy}", "TORTURE_SEED": str(setting.seed), **given}
     ran = run_tests([fault.test], environment, copy)
     setting.say(f"{fault.name}: {ran.stdout.splitlines()[-1]}")
     return ran.returncode == 1

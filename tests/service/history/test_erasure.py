@@ -427,6 +427,27 @@ async def test_what_was_erased_or_deleted_does_not_come_back_from_an_export(
     assert (await reader.admin.check(repair=False)).problems == ()
 
 
+@pytest.mark.parametrize("says_it_too", [False, True])
+async def test_a_title_made_from_what_was_erased_comes_back_only_with_a_prompt_that_gives_it(
+    sessions: Sessions, reader: Sessions, ann: Principal, *, says_it_too: bool
+) -> None:
+    erased = (await started(sessions, ann, VAULT))[0].id
+    others = (await started(sessions, ann, "Hello"))[0].id
+    if says_it_too:
+        await sessions.append(ann, others, say(VAULT))
+    title = (await reader.get(ann, erased)).title
+    assert title is not None
+    await sessions.rename(ann, others, title)
+    head, *rest = await exported(sessions, ann, others)
+    lines = [head.replace(b'"title_by":"user"', b'"title_by":"auto"'), *rest]
+    assert lines[0] != head
+
+    (message,) = (await reader.history(ann, erased)).entries
+    await sessions.erase(ann, erased, message.id)
+    made = await sessions.import_(ann, lines, new_id=True)
+    assert (await reader.get(ann, made.id)).title == (title if says_it_too else None)
+
+
 class UncleanStore:
     """A store that cannot clean up, as with a disk that fails just then."""
 

@@ -68,6 +68,18 @@ async def adopt_erased(tx: Writer, key: bytes, owner: str, session_id: str, entr
         await tx.put_erasures(owner, session_id, sorted(known[mark] for mark in found), await tx.now())
 
 
+async def note_lost_titles(tx: Writer, key: bytes, record: Record, titles: Iterable[str]) -> None:
+    """Remember that these titles were made from what was erased."""
+    marks = sorted(_title_mark(key, title) for title in titles)
+    await tx.put_erasures(record.owner, record.session.id, marks, await tx.now())
+
+
+async def lost_titles(tx: Writer, key: bytes, owner: str, titles: Iterable[str]) -> set[str]:
+    """Those of these titles that were made from what was erased, in whichever session."""
+    marks = {_title_mark(key, title): title for title in titles}
+    return {marks[mark] for mark in await tx.erased_among(owner, list(marks))} if marks else set()
+
+
 def blanked(given: EncodedEntry) -> EncodedEntry:
     """What is left of an entry that was erased."""
     if is_erased(given.entry):
@@ -84,6 +96,10 @@ def _mark(key: bytes, entry: Entry) -> str:
 def _copy_mark(key: bytes, entry: Entry) -> str:
     """What the entry is known by in any session."""
     return f"copy:{_digest(key, entry, entry.id)}"
+
+
+def _title_mark(key: bytes, title: str) -> str:
+    return f"title:{hmac.new(key, title.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()}"
 
 
 def _digest(key: bytes, entry: Entry, name: str) -> str:

@@ -18,7 +18,7 @@ from hitherto.model import Entry, decode_entry, encode
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.deletion import copies_of
 from hitherto.service.catalog.quarantined import erase_quarantined, source_id, tells_the_same
-from hitherto.service.history.erased import load_erased, note_erased
+from hitherto.service.history.erased import load_erased, note_erased, note_lost_titles
 from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.notes import forget_question
@@ -55,6 +55,7 @@ async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> 
         await _bury_copies(tx, key, record, old)
         olds.append(old)
     await erase_quarantined(tx, owner, _these(olds))
+    await note_lost_titles(tx, key, record, lost)
     for title in sorted(lost):
         await _forget_copies(tx, owner, title)
 

@@ -86,11 +86,11 @@ async def _each_prompt(tx: Reader, owner: str, view: Sequence[Stretch]) -> Async
     """The titles that each prompt of a view gives: as a whole, then part by part, which some agents take."""
     for start in range(0, min(algebra.size(view), EXAMINED), AT_ONCE):
         for payload in await tx.payloads(owner, algebra.slice_of(view, start, start + AT_ONCE)):
-            if titles := _titles_of_prompt(decode_entry(payload)):
+            if titles := titles_of_prompt(decode_entry(payload)):
                 yield titles
 
 
-def _titles_of_prompt(entry: Entry) -> list[str]:
+def titles_of_prompt(entry: Entry) -> list[str]:
     if entry.role != "user":
         return []
     texts = [plain_text(entry), *(part.text for part in entry.parts if isinstance(part, Text))]

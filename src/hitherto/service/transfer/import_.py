@@ -13,8 +13,9 @@ from hitherto.exports.read import Foreign, unfolded
 from hitherto.model import Session
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.sessions import add_session
-from hitherto.service.history.erased import adopt_erased, load_erased
+from hitherto.service.history.erased import adopt_erased, load_erased, lost_titles
 from hitherto.service.history.erasure import erase_entries
+from hitherto.service.history.grounds import titles_of, titles_of_prompt
 from hitherto.service.records import is_erased
 from hitherto.service.transfer.parcel import Parcel, read_parcel
 from hitherto.service.transfer.untrusted import check_import_size, parcel_of_messages, sanitize_untrusted
@@ -57,7 +58,7 @@ async def put_parcel(
 ) -> Session:
     """Write a session whole, without what was erased here, under whichever name. `AlreadyExists` if one of its id is there,
     `SessionDeleted` if it was deleted here, unless it is to `include_deleted`."""
-    session = parcel.session
+    session = await _without_lost_titles(owner, parcel, key, tx)
     for name in () if include_deleted else parcel.known_as:
         if await tx.buried(owner, name.session):
             raise SessionDeleted(name.session)
@@ -72,6 +73,17 @@ async def put_parcel(
     record = await tx.rewrite(replace(record, session=session), "import")
     await _put_beside(record, parcel, tx)
     return await _erase_again(record, parcel, key, tx)
+
+
+async def _without_lost_titles(owner: str, parcel: Parcel, key: bytes, tx: Writer) -> Session:
+    """The session without titles that were made from what was erased here, unless its own prompts give them too."""
+    session = parcel.session
+    if lost := await lost_titles(tx, key, owner, titles_of(session)):
+        lost -= {title for row in parcel.rows for title in titles_of_prompt(row.entry)}
+    kept = tuple(title for title in session.earlier_titles if title not in lost)
+    if session.title in lost:
+        return replace(session, title=None, title_by=None, earlier_titles=kept)
+    return replace(session, earlier_titles=kept)
 
 
 async def _erase_again(record: Record, parcel: Parcel, key: bytes, tx: Writer) -> Session:
