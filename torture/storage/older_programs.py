@@ -120,7 +120,7 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
                     folder = setting.folder / f"{kind}-{number}-{new.name}"
                     folder.mkdir(mode=0o700)
                     found.append(asyncio.run(_beside(setting, kind, stores.store(folder), folder, old, new)))
-                    setting.say(f"{kind}: {found[-1].told()}")
+                    setting.say("\n".join((f"{kind}: {found[-1].told()}", *found[-1].judged.problems)))
             if environment:
                 continue  # what is broken shows beside one that shuts out
             folder = setting.folder / f"{kind}-rolling"
@@ -179,10 +179,21 @@ def _past(folder: Path, commits: Sequence[str]) -> Iterator[Program]:
 
 
 def commits() -> list[str]:
-    """The one that knows no checksums, 0.1, and the one before each step of a schema since, by age."""
-    changes = _git("log", "--reverse", "--diff-filter=A", "--format=%H", f"{FIRST}..HEAD", "--", STEPS)
-    before = _git("rev-parse", *(f"{commit}^" for commit in changes.decode().split()))
-    return [UNCHECKED, FIRST, *before.decode().split()]
+    """The one that knows no checksums, 0.1, and the one before each step of a schema since, by age. A step may have come to one
+    store after the other: a program between the two has half of it, and is none that anybody was given."""
+    log = _git(
+        "log", "--reverse", "--diff-filter=A", "--name-only", "--format=%H", f"{FIRST}..HEAD", "--", STEPS
+    )
+    before, known, commit = list[str](), set[str](), ""
+    for line in log.decode().split():
+        if step := STEP.search(line):
+            if step[4] not in known:
+                before.append(commit)
+            known.add(step[4])
+        else:
+            commit = line
+    parents = _git("rev-parse", *(f"{commit}^" for commit in dict.fromkeys(before)))
+    return [UNCHECKED, FIRST, *parents.decode().split()]
 
 
 @cache
