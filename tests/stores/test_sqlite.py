@@ -619,6 +619,22 @@ async def test_two_processes_may_make_the_same_store_at_once(file: Path) -> None
         assert {session.id for session in (await sessions.find(LOCAL)).sessions} == set(made)
 
 
+async def test_who_is_refused_while_another_makes_the_log_of_a_new_file_tries_again(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals, asked = iter([apsw.BusyError("database is locked")] * 3), connection.fetch
+
+    def refused(db: apsw.Connection, sql: str, bound: Any = ()) -> list[Any]:
+        if sql == connection.PRAGMAS and (refusal := next(refusals, None)):
+            raise refusal
+        return asked(db, sql, bound)
+
+    monkeypatch.setattr(connection, "fetch", refused)
+    async with hitherto.open(f"sqlite:///{file}") as sessions:
+        assert (await sessions.create(LOCAL)).id
+    assert next(refusals, None) is None
+
+
 async def test_a_lost_index_is_made_again_by_the_next_search(file: Path) -> None:
     url = f"sqlite:///{file}"
     async with hitherto.open(url) as sessions:

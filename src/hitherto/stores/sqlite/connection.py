@@ -54,7 +54,7 @@ def open_file(
         make_private(path)
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         db.set_busy_handler(patience(may_wait))
-        _set_up(db, path)
+        _set_up(db, path, patience(may_wait))
         db.execute(f"PRAGMA cache_size = -{cache_kib}")
     return db
 
@@ -124,8 +124,16 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def _set_up(db: apsw.Connection, path: Path) -> None:
-    fetch(db, PRAGMAS)  # to the end: a statement that answers would stop before the next
+def _set_up(db: apsw.Connection, path: Path, go_on: Callable[[int], bool]) -> None:
+    for attempt in itertools.count():
+        try:
+            fetch(db, PRAGMAS)  # to the end: a statement that answers would stop before the next
+            break
+        except apsw.BusyError:
+            # Two that make the log of a new file at once would wait for each other: SQLite refuses one of them, and asks no
+            # busy handler.
+            if not go_on(attempt):
+                raise
     mode = fetch(db, "PRAGMA journal_mode")[0][0]
     sync = fetch(db, "PRAGMA synchronous")[0][0]
     if mode != "wal" or sync != 2:
