@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hitherto.composition import open as open
     from hitherto.errors import HithertoError as HithertoError
     from hitherto.model import LOCAL as LOCAL
     from hitherto.model import Change as Change
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from hitherto.sdk.session import SDKSession as SDKSession
     from hitherto.service import Policy as Policy
     from hitherto.service import Sessions as Sessions
-    from hitherto.wiring import open as open
 
 __version__ = "0.1.0"
 
@@ -79,7 +79,7 @@ _HOMES = {
     ),
     "hitherto.sdk.options": ("SDKSessionOptions",),
     "hitherto.service": ("Policy", "Sessions"),
-    "hitherto.wiring": ("open",),
+    "hitherto.composition": ("open",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

@@ -7,7 +7,7 @@ import pytest
 from hitherto.acp import pipes
 from hitherto.acp.agent import editor_host
 from hitherto.acp.client import process, requests
-from hitherto.acp.proxy import agent_listing, agent_session
+from hitherto.acp.proxy import agent_list, agent_session
 from tests.support.waits import NEVER
 
 PATIENT = (
@@ -17,7 +17,7 @@ PATIENT = (
     (editor_host, "SHOW_SECONDS"),
     (pipes, "LINGER_SECONDS"),
     (agent_session, "CALL_SECONDS"),
-    (agent_listing, "LIST_SECONDS"),
+    (agent_list, "LIST_SECONDS"),
 )
 
 

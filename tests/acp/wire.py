@@ -17,7 +17,7 @@ import pytest
 
 import hitherto
 import hitherto.acp
-from hitherto import wiring
+from hitherto import composition
 from hitherto.acp import Pipes
 from hitherto.engine import Engine
 from hitherto.model import LOCAL
@@ -290,7 +290,7 @@ async def modelled(folder: Path, provider: Provider, model: str) -> AsyncIterato
     with pytest.MonkeyPatch.context() as patch:
         for name, value in provider.environ().items():
             patch.setenv(name, value)
-        async with beside(folder, wiring.engine(model)) as streams:
+        async with beside(folder, composition.engine(model)) as streams:
             yield streams
 
 

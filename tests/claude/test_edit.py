@@ -23,8 +23,8 @@ from hitherto.claude.edit import (
     tag_session,
     unarchive_session,
 )
+from hitherto.claude.foreign_files import append_line
 from hitherto.claude.list import get_session_info
-from hitherto.claude.writing import append_line
 from tests.claude.transcripts import Writer, session_id
 from tests.support.privileges import without_privileges
 from tests.support.waits import LIMIT
@@ -178,9 +178,9 @@ def test_a_line_that_the_disk_takes_only_half_of_is_an_error_and_the_next_writer
     before = transcript.read_bytes()
     done = run(
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from hitherto.claude import edit, writing\n"
+        "from hitherto.claude import edit, foreign_files\n"
         # As on a file system where no room can be asked for beforehand.
-        "writing.reserve = lambda *_: None\n"
+        "foreign_files.reserve = lambda *_: None\n"
         f"edit.rename_session({ID!r}, 'half')",
         limit=len(before) + 20,
     )

@@ -18,7 +18,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.serve import serve as serve_agent
 from hitherto.engine import Delta, Engine, Event, Message, Setup, Turn, answering
@@ -95,7 +95,7 @@ async def main(given: Any) -> None:
     answers, clock = (engine, None) if now is None else (of_examples(), lambda: now)
     where = gateway.ListenAddress(port=given.get("port", 0), **given.get("where", {}))
     with gateway.listen(where) as listener:
-        async with wiring.open(given["store"], now=clock, ephemeral=True) as sessions:
+        async with composition.open(given["store"], now=clock, ephemeral=True) as sessions:
             tokens = {}
             for name, (owner, scopes) in given.get("tokens", {}).items():
                 token, secret = await sessions.tokens.create(owner, scopes=scopes)

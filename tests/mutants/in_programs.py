@@ -7,7 +7,7 @@ from tests.mutants.definitions import Change, Mutant, mutant
 MUTANTS = (
     mutant(
         "transcript-line-begun-without-room",
-        "claude/writing.py",
+        "claude/foreign_files.py",
         "    reserve(descriptor, size, len(data))\n",
         "",
         "tests/claude/test_edit.py::test_a_line_that_there_is_no_room_for_is_not_begun",
@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     mutant(
         "terminal-sequences-printed",
-        "cleaning.py",
+        "clean_text.py",
         '    text = _BREAKS.sub("\\n", _SEQUENCES.sub("", text))\n    return _SURROGATES.sub("\\N{REPLACEMENT CHARACTER}", _UNSAFE.sub("", text))',
         "    return text",
         "tests/cli/test_output.py::test_hostile_content_reaches_no_terminal",
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     mutant(
         "torn-tail-not-sealed",
-        "claude/writing.py",
+        "claude/foreign_files.py",
         '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
         "    data = line\n",
         "tests/claude/test_edit.py::test_a_torn_tail_is_sealed_and_stays_as_it_was",

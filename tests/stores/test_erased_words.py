@@ -20,7 +20,7 @@ import pytest
 from psycopg import sql
 
 import hitherto
-from hitherto import wiring
+from hitherto import composition
 from hitherto.errors import HithertoError, SessionDeleted
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.methods import METHODS
@@ -285,7 +285,7 @@ def test_what_was_erased_or_deleted_is_nowhere_and_nothing_brings_it_back(
             await world.settle(sessions)
 
         if world.is_file:
-            wiring.restore_backup(home.url, str(tmp_path / "backup.db"), include_deleted=include_deleted)
+            composition.restore_backup(home.url, str(tmp_path / "backup.db"), include_deleted=include_deleted)
             world.look_below(gone)
         world.inside(again)
         world.look_below(gone)

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.__main__ import main as program
 from hitherto.acp.agent import run, serve
 from hitherto.model import LOCAL, Text
@@ -24,9 +24,11 @@ IMPORTED = (serve, run)
 
 async def warmed(model: str) -> None:
     """Run a turn that nobody keeps."""
-    async with wiring.open("memory:") as sessions:
+    async with composition.open("memory:") as sessions:
         session = await sessions.create(LOCAL)
-        async with sessions.opened(LOCAL, session.id, wiring.engine(model), improve_titles=False) as opened:
+        async with sessions.opened(
+            LOCAL, session.id, composition.engine(model), improve_titles=False
+        ) as opened:
             await opened.prompt((Text(text="p0 Good morning"),))
 
 

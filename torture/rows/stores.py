@@ -115,7 +115,7 @@ R12 = Row(
     control=changed(
         foreign_appenders.run_trial,
         Change(
-            "claude/writing.py",
+            "claude/foreign_files.py",
             '    data = line if _ends_line(descriptor, size) else b"\\n" + line\n',
             "    data = line\n"
             "    if not _ends_line(descriptor, size):\n"

@@ -47,10 +47,10 @@ def run_agent(store: str | None, model: str | None, agent: str | None = None) ->
 
 
 def _make_agent(store: str | None, model: str | None) -> tuple[Engine, str, Offer]:
-    from hitherto import wiring
+    from hitherto import composition
     from hitherto.acp.agent.connection import Offer
     from hitherto.settings import read_settings, store_url
 
     settings = read_settings(model=model)
     models = () if settings.model is None else (settings.model, *settings.models)
-    return wiring.engine(model), store_url(store), Offer(models=models, imported=settings.lists_imported)
+    return composition.engine(model), store_url(store), Offer(models=models, imported=settings.lists_imported)

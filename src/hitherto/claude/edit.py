@@ -11,6 +11,14 @@ import shutil
 import unicodedata
 from pathlib import Path
 
+from hitherto.claude.foreign_files import (
+    append_line,
+    encoded,
+    iso_now,
+    opened_folder,
+    replace_file,
+    sync_folder,
+)
 from hitherto.claude.paths import (
     ARCHIVED,
     TRANSCRIPT,
@@ -23,7 +31,6 @@ from hitherto.claude.paths import (
     projects_folder,
     session_folder,
 )
-from hitherto.claude.writing import append_line, encoded, iso_now, opened_folder, replace_file, sync_folder
 
 Directory = str | os.PathLike[str] | None
 # Format marks, private use and unassigned: invisible, or not the same everywhere, so not part of a tag.

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from hitherto.claude import chain, lines
 from hitherto.claude.edit import Directory, require_session, require_session_id
+from hitherto.claude.foreign_files import encoded, iso_now, new_file
 from hitherto.claude.fork_copy import Copy, Cut, as_id, plain, quoted, read_fields
 from hitherto.claude.paths import TRANSCRIPT, is_session_id, one_of, open_transcript
 from hitherto.claude.tree import Branch, Tree
-from hitherto.claude.writing import encoded, iso_now, new_file
 
 BLOCK = 1 << 18
 """How many bytes are collected for one write."""

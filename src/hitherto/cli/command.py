@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.cli.terminal.input import bare_interrupts, interrupts
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.errors import HithertoError, StoreNotFound
@@ -86,13 +86,13 @@ async def _with_sessions(
             except StoreNotFound:
                 if not or_none or store is not None:
                     raise
-                sessions = await stack.enter_async_context(wiring.open(wiring.MEMORY))
+                sessions = await stack.enter_async_context(composition.open(composition.MEMORY))
             return await work(sessions)
 
 
 def _opened(url: str, mode: Mode) -> AbstractAsyncContextManager[Sessions]:
     if not is_server(url):
-        return wiring.open(url, mode=mode)
+        return composition.open(url, mode=mode)
     from hitherto.remote.sessions import open as open_remote  # imported here because most stores are local
 
     return open_remote(url)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitherto.cleaning import clean
+from hitherto.clean_text import clean
 from hitherto.exports.format import About
 from hitherto.exports.lines import Replaced
 from hitherto.presentation.formats import exact_moment

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 
-from hitherto.cleaning import clean, clean_lines
+from hitherto.clean_text import clean, clean_lines
 from hitherto.exports.facts import replacement, session_facts, session_title
 from hitherto.exports.format import Writer
 from hitherto.exports.lines import Replaced

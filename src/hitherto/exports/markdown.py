@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hitherto.cleaning import clean, clean_lines
+from hitherto.clean_text import clean, clean_lines
 from hitherto.exports.facts import replacement, session_facts, session_title
 from hitherto.exports.format import Writer
 from hitherto.exports.lines import Replaced

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from hitherto.cleaning import clean_lines
+from hitherto.clean_text import clean_lines
 
 LINES = 400
 LARGEST = 200_000

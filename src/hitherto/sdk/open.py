@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.engine import Notice
 from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, Session
@@ -36,14 +36,14 @@ async def open_session(
     start: StartSession, options: Options, *, report: Callable[[Notice], None], improve_titles: bool
 ) -> AsyncIterator[OpenedSession]:
     """Open everything, and close it with the block."""
-    async with wiring.open(options.store) as sessions:
+    async with composition.open(options.store) as sessions:
         started = await start(sessions)
         for notice in started.notices:
             report(notice)
         async with sessions.opened(
             LOCAL,
             started.session.id,
-            options.engine or wiring.engine(options.model),
+            options.engine or composition.engine(options.model),
             mcp_servers=options.mcp_servers,
             improve_titles=improve_titles,
             report=report,

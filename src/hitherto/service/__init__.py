@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hitherto.service.admin.retention import Policy, PrunedSession
+from hitherto.service.channels.addresses import Address, address_of
 from hitherto.service.channels.resets import ResetPolicy, parse_resets
-from hitherto.service.channels.routing import Address, address_of
 from hitherto.service.idempotency import Guard
 from hitherto.service.sessions import ROOMS, Sessions
 from hitherto.service.transfer.synced import Imported, SyncResult

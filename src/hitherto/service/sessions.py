@@ -20,8 +20,8 @@ from hitherto.service.admin.statistics import Statistics
 from hitherto.service.catalog.projects import Projects
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.changes import Changes
+from hitherto.service.channels.addresses import Channels
 from hitherto.service.channels.resets import Resets
-from hitherto.service.channels.routing import Channels
 from hitherto.service.compaction.compact import Compaction
 from hitherto.service.core import Core, Home, Room, StoredHome
 from hitherto.service.history.checkpoints import Timeline

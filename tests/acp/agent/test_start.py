@@ -18,7 +18,7 @@ from tests.support.waits import LIMIT, ended, line_of
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
 HEAVY = (
     "asyncio", "apsw", "click", "logging", "pathlib", "platformdirs", "importlib.metadata", "pydantic_ai",
-    "hitherto.model", "hitherto.service", "hitherto.wiring", "hitherto.engine",
+    "hitherto.model", "hitherto.service", "hitherto.composition", "hitherto.engine",
 )  # fmt: skip
 
 

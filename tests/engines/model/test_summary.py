@@ -156,9 +156,9 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(
 async def test_what_does_not_fit_the_model_s_window_is_not_sent(
     provider: Provider, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hitherto.engines.model import pricing
+    from hitherto.engines.model import price
 
-    monkeypatch.setattr(pricing, "window_of", lambda _: 9_000)
+    monkeypatch.setattr(price, "window_of", lambda _: 9_000)
     done = await compacted(sessions, ANTHROPIC, await talked(sessions))
     assert (done.compacted, "do not fit" in done.fallback) == (True, True)
     assert provider.requests == []

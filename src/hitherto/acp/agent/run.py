@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.serve import serve
 from hitherto.acp.agent.wires import Wires
@@ -46,7 +46,7 @@ async def _run(wires: Wires, make: MakeAgent, client: Client | None) -> None:
         stack.callback(pipes.close)
         try:
             engine, store, given = make()
-            sessions: Sessions | HithertoError = await stack.enter_async_context(wiring.open(store))
+            sessions: Sessions | HithertoError = await stack.enter_async_context(composition.open(store))
         except HithertoError as error:
             engine, given, sessions = _no_store, None, store_failure(error)
         offer = given or Offer()

@@ -25,7 +25,7 @@ from hitherto.acp.protocol.params import (
 )
 from hitherto.acp.protocol.session_rows import CONTINUED
 from hitherto.acp.proxy.agent_link import link_of
-from hitherto.acp.proxy.agent_listing import ensure_imported, ensure_noted, unknown_rows
+from hitherto.acp.proxy.agent_list import ensure_imported, ensure_noted, unknown_rows
 from hitherto.acp.proxy.agent_process import VERSION, AgentProcess, Refusal
 from hitherto.acp.proxy.connection import ProxyConnection
 from hitherto.acp.proxy.frames import (

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.run import store_failure
 from hitherto.acp.agent.wires import Wires
@@ -82,7 +82,7 @@ async def _run(wires: Wires, command: Sequence[str], store: str | None) -> None:
         try:
             offer = Offer(imported=read_settings().lists_imported)
             sessions: Sessions | HithertoError = await stack.enter_async_context(
-                wiring.open(store_url(store))
+                composition.open(store_url(store))
             )
         except HithertoError as error:
             sessions = store_failure(error)

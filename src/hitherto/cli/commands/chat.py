@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.cli.command import command, complete_session
 from hitherto.cli.commands.show import print_page
 from hitherto.cli.options.session_ids import short_id
@@ -43,7 +43,9 @@ async def run(sessions: Sessions, out: Output, *, session: str | None, options: 
     """
     lines = LineReader()
     with lines.hearing():
-        async with ChatSession(sessions, out, lines, options, sessions.engine or wiring.engine()) as chat:
+        async with ChatSession(
+            sessions, out, lines, options, sessions.engine or composition.engine()
+        ) as chat:
             if session is not None:
                 session_id = await prompt.resolve_session(sessions, session, options)
                 chat.session = await prompt.writable_session(sessions, out, session_id)

@@ -7,7 +7,7 @@ import sys
 import click
 import msgspec
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.cli.command import command, complete_session
 from hitherto.cli.options.turn import TurnOptions, turn_options
 from hitherto.cli.terminal import exit_codes
@@ -59,7 +59,7 @@ async def run(
     Without TEXT, or with `-`, the prompt is read from stdin. On a terminal, thoughts, tool calls and the session id
     appear on stderr, and you are asked before a tool changes anything. ^C cancels the turn and keeps what was said so far.
     """
-    engine, said = sessions.engine or wiring.engine(), await read_text(text)
+    engine, said = sessions.engine or composition.engine(), await read_text(text)
     prompt.prompt_text(said)
     session_id = None if session is None else await prompt.resolve_session(sessions, session, options)
     await prompt.require_model(engine, options.choices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.cli.command import JSON_OPTION, examples_text
 from hitherto.cli.terminal import exit_codes
 from hitherto.cli.terminal.output import Output, progress
@@ -24,7 +24,7 @@ def run(store: str, new: str, as_json: bool) -> int:
     """
     out = Output(as_json=as_json)
     with progress("Recovering", None):
-        done = wiring.recover(store_url(store), store_url(new))
+        done = composition.recover(store_url(store), store_url(new))
     if out.json:
         out.document({"sessions": done.sessions, "messages": done.messages, "missing": done.missing})
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.cli.command import JSON_OPTION, STORE_OPTION, examples_text
 from hitherto.cli.terminal.output import Output, progress
 from hitherto.presentation import formats
@@ -32,7 +32,7 @@ def run(backup: str, include_deleted: bool, store: str | None, as_json: bool) ->
     """
     out = Output(as_json=as_json)
     with progress("Restoring", None):
-        done = wiring.restore_backup(store_url(store), backup, include_deleted=include_deleted)
+        done = composition.restore_backup(store_url(store), backup, include_deleted=include_deleted)
     lost = done.lost
     if out.json:
         out.document({"store": done.store, "backup": done.backup, "replaced": done.replaced, "lost": lost})

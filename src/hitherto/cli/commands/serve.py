@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hitherto import wiring
+from hitherto import composition
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.serve import serve as serve_agent
 from hitherto.cli.command import JSON_OPTION, STORE_OPTION, examples_text, mention_earlier_store
@@ -124,11 +124,11 @@ async def _serve(
     settings, where = read_settings(model=model), gateway.checked_address(gateway.ListenAddress(**place))
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(gateway.listen(where))
-        sessions = await stack.enter_async_context(wiring.open(store, ephemeral=True))
+        sessions = await stack.enter_async_context(composition.open(store, ephemeral=True))
         tokens = local_token.token_file(settings.data_dir, store, replace(settings, given_store=None).store)
         fresh = await local_token.local_token(sessions, tokens)
         code = await local_token.invitation(sessions) or ""
-        engine = wiring.engine(model)
+        engine = composition.engine(model)
         agent = _agent(sessions, engine, settings)
         state = ServerState(
             sessions,

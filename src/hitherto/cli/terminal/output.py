@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from hitherto.cleaning import clean as clean
-from hitherto.cleaning import clean_json as clean_json
-from hitherto.cleaning import clean_lines as clean_lines
+from hitherto.clean_text import clean as clean
+from hitherto.clean_text import clean_json as clean_json
+from hitherto.clean_text import clean_lines as clean_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

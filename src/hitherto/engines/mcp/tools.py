@@ -12,7 +12,7 @@ import mcp_types
 from mcp.shared.dispatcher import ProgressFnT
 from msgspec.structs import replace
 
-from hitherto.cleaning import clean, clean_lines
+from hitherto.clean_text import clean, clean_lines
 from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.limits import RESULT_BYTES, TITLE_CHARS
 from hitherto.model import Audio, Image, Json, Part, Resource, ResourceLink, Text, Unknown, encode

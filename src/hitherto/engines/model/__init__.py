@@ -75,7 +75,7 @@ class _ModelConversation:
         name = self._name(turn.choices)
         model, tools = await self._model(name), await self._tools()
         from hitherto.engines.model.loop import run_turn
-        from hitherto.engines.model.pricing import window_of
+        from hitherto.engines.model.price import window_of
         from hitherto.engines.model.settings import for_turn
 
         instructions = system_prompt(turn.choices, self._setup.roots)
@@ -99,7 +99,7 @@ class _ModelConversation:
     async def window(self, choices: Choices) -> int | None:
         name = self._name(choices)
         await self._model(name)  # what cannot be connected to will answer nothing
-        from hitherto.engines.model.pricing import window_of
+        from hitherto.engines.model.price import window_of
 
         return await asyncio.to_thread(window_of, name)
 
@@ -110,7 +110,7 @@ class _ModelConversation:
         """What the model makes of these entries, asked once and without tools. Raises an `EngineError`."""
         name, room = self._name(choices), room_for(retired, policy)
         model, request = await self._model(name), await asyncio.to_thread(summary_request, retired)
-        from hitherto.engines.model.pricing import usage_of, window_of
+        from hitherto.engines.model.price import usage_of, window_of
         from hitherto.engines.model.request import request_once, text_of
         from hitherto.engines.model.settings import for_summary
 

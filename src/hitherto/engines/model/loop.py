@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelResponse
 
 from hitherto.engine import Context, Event, Message, Stopped, StopReason, ToolEnded, Turn
 from hitherto.engines.model.messages import model_messages
-from hitherto.engines.model.pricing import usage_of
+from hitherto.engines.model.price import usage_of
 from hitherto.engines.model.reply import message_of
 from hitherto.engines.model.request import ModelCall, stream_request
 from hitherto.engines.tool_calls import Tool, refused_call, run_calls

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hitherto.cleaning import clean_lines
+from hitherto.clean_text import clean_lines
 from hitherto.presentation import formats
 
 HTML = b"text/html; charset=utf-8"

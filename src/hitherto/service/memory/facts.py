@@ -13,7 +13,7 @@ from hitherto.model import Fact, Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
 from hitherto.service.memory.findings import note_forgotten
-from hitherto.service.memory.ranking import query_words, rank_facts
+from hitherto.service.memory.matches import query_words, rank_facts
 from hitherto.service.records import require_session
 from hitherto.service.validation import checked_fact, checked_name, checked_owner, is_clean
 from hitherto.values.facts import FactQuery, stem_mark

@@ -8,7 +8,7 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from hitherto.cleaning import clean_lines
+from hitherto.clean_text import clean_lines
 from hitherto.errors import EntryNotFound, Interrupted, LeaseLost, ReadOnly
 from hitherto.model import (
     OWN,

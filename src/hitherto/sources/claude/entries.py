@@ -28,7 +28,7 @@ from hitherto.sources.claude.records import (
     usage_of,
     value_of,
 )
-from hitherto.sources.shared.nesting import is_deep
+from hitherto.sources.shared.depth import is_deep
 from hitherto.sources.shared.size import shortened
 from hitherto.sources.shared.usage import latest, tokens_of, total
 

@@ -21,7 +21,7 @@ from hitherto.limits import (
 )
 from hitherto.model import Entry, Json, TitleBy, Usage, Value, plain_text
 from hitherto.sources.claude.records import Record, milliseconds, value_of
-from hitherto.sources.shared.nesting import is_deep
+from hitherto.sources.shared.depth import is_deep
 from hitherto.values.titles import clean_title, title_from
 
 PROMPT_CHARS = 1_000

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from hitherto.claude.foreign_files import encoded, new_file
 from hitherto.claude.paths import TRANSCRIPT, place_for
-from hitherto.claude.writing import encoded, new_file
 from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
 from hitherto.ids import now_ms, uuid7
 from hitherto.limits import HISTORY_PAGE

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hitherto.claude.writing import new_file
+from hitherto.claude.foreign_files import new_file
 from hitherto.errors import AlreadyExists
 from hitherto.model import Principal
 from hitherto.ports import RawCopy

@@ -29,7 +29,7 @@ from hitherto.model import (
 )
 from hitherto.service.compaction.imported import Summarised
 from hitherto.sources.shared.conversation import LONGEST, fit_entry, moment
-from hitherto.sources.shared.nesting import is_deep
+from hitherto.sources.shared.depth import is_deep
 from hitherto.sources.shared.tool_kinds import call_of
 
 LEAF = "leaf"

@@ -26,7 +26,7 @@ from hitherto.model import (
     encode,
 )
 from hitherto.service.compaction.imported import Summarised
-from hitherto.sources.shared.nesting import is_deep
+from hitherto.sources.shared.depth import is_deep
 from hitherto.sources.shared.size import shortened
 from hitherto.sources.shared.usage import total
 from hitherto.values.titles import title_from

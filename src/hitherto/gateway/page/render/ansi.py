@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
-from hitherto.cleaning import clean_lines
+from hitherto.clean_text import clean_lines
 
 _STYLE = re.compile("(?:\x1b\\[|\x9b)([0-9;]*)m")
 _NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")

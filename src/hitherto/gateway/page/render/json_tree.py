@@ -6,7 +6,7 @@ import json
 from itertools import islice
 from typing import Any, NamedTuple
 
-from hitherto.cleaning import clean, clean_lines
+from hitherto.clean_text import clean, clean_lines
 
 DEPTH, BREADTH, NODES = 6, 100, 400
 LEAF_CHARS = 4_000

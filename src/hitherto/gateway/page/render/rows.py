@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from hitherto.cleaning import clean
+from hitherto.clean_text import clean
 from hitherto.gateway.dispatch.schema import tokens_of
 from hitherto.gateway.page.list_query import source_label
 from hitherto.gateway.page.templates import named

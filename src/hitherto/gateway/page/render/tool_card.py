@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from hitherto.cleaning import clean, clean_lines
+from hitherto.clean_text import clean, clean_lines
 from hitherto.gateway.page.render.ansi import coloured
 from hitherto.gateway.page.render.code import Picture, highlight, highlight_file, pictures
 from hitherto.gateway.page.render.json_tree import Node, tree

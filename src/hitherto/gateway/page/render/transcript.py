@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from hitherto.cleaning import clean_lines
+from hitherto.clean_text import clean_lines
 from hitherto.gateway.page.render.code import markdown, picture
 from hitherto.gateway.page.render.json_tree import tree
 from hitherto.gateway.page.render.rows import Row

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from hitherto.cleaning import clean, clean_lines
+from hitherto.clean_text import clean, clean_lines
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.code import markdown

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from hitherto.cleaning import clean
+from hitherto.clean_text import clean
 from hitherto.exports import FORMATS, format_named
 from hitherto.exports.lines import Replaced
 from hitherto.gateway.auth.tokens import Caller
