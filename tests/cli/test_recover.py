@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import apsw
+import pytest
 
 from tests.cli.shell import Shell
 from tests.cli.test_commands import make, titles
@@ -64,6 +65,27 @@ def test_what_is_altered_is_left_out_and_told(shell: Shell) -> None:
     shell.ok("append", torn, "goes on", "--store", new)
     assert "goes on" in shell.ok("show", torn, "--store", new).out
     assert shell.store.read_bytes() == before
+
+
+ALTERED = {
+    "its lease": """lease_holder = 'eve', lease_fence = 1, lease_acquired = 1, lease_expires = 2,
+        lease_crc = (1 << 15 | 1) << 32 | 3""",
+    "when it was read": "read_at = 1, read_crc = 2",
+}
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_a_session_is_saved_though_something_beside_its_messages_was_altered(shell: Shell, what: str) -> None:
+    session = talk(shell, "kept")
+    altered(shell.store, f"UPDATE session SET {ALTERED[what]} WHERE id = ?", session)
+    assert shell.invoke("show", session).code != 0
+    new = str(shell.folder / "new.db")
+
+    shell.invoke("recover", str(shell.store), new)
+
+    shown = shell.ok("show", session, "--store", new).out
+    assert all(f"kept {number}" in shown for number in range(5))
+    assert shell.ok("doctor", "--store", new).code == 0
 
 
 def test_pages_that_cannot_be_read_cost_only_what_is_in_them(shell: Shell) -> None:

@@ -217,6 +217,29 @@ MUTANTS = (
         "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[postgres-second connection]",
     ),
     mutant(
+        "fork-being-made-is-not-visited",
+        "service/history/erasure.py",
+        "while new := set(await tx.reaching(owner, form.log)) - visited:",
+        "if new := set(await tx.reaching(owner, form.log)) - visited:",
+        "tests/stores/test_postgres.py::test_a_fork_that_is_being_made_while_a_message_is_erased_is_visited_too",
+    ),
+    mutant(
+        "lost-title-imported",
+        "service/history/erasure.py",
+        "    await note_lost_titles(tx, key, record, lost)\n",
+        "",
+        "tests/service/history/test_erasure.py::"
+        "test_a_title_made_from_what_was_erased_comes_back_only_with_a_prompt_that_gives_it[memory-same connection-False]",
+    ),
+    mutant(
+        "half-a-secret-in-a-title",
+        "exports/redaction.py",
+        "titles = [without_half_a_word(title) for title in",
+        "titles = [title for title in",
+        "tests/service/transfer/test_formats.py::"
+        "test_no_beginning_of_a_secret_leaves_in_a_title_that_breaks_off_in_it[memory-same connection]",
+    ),
+    mutant(
         "queries-of-any-length",
         "values/words.py",
         "QUERY_CHARS = 1_000\nQUERY_TERMS = 32\n",

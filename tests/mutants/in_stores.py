@@ -6,6 +6,38 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
+        "read-mark-unchecked-sqlite",
+        "stores/sqlite/rows.py",
+        "        and is_read_whole(owner, row[0], *row[READ_AT : READ_AT + 2])\n",
+        "",
+        "tests/stores/test_checksums.py::"
+        "test_what_was_altered_or_is_in_a_wrong_place_is_noticed[sqlite-another time of reading]",
+    ),
+    mutant(
+        "read-mark-unchecked-postgres",
+        "stores/postgres/rows.py",
+        '        and is_read_whole(*place, record.session.read_at, row[_AT["read_crc"]])\n',
+        "",
+        "tests/stores/test_checksums.py::"
+        "test_what_was_altered_or_is_in_a_wrong_place_is_noticed[postgres-a time of reading of another owner]",
+    ),
+    mutant(
+        "waiter-woken-by-what-was-heard-only",
+        "stores/postgres/notify.py",
+        "                if sleeper.seen != number:\n",
+        "                if False:\n",
+        "tests/stores/test_postgres.py::"
+        "test_who_missed_a_notice_is_woken_though_another_who_waits_has_seen_the_change",
+    ),
+    mutant(
+        "new-file-busy-is-given-up",
+        "stores/sqlite/connection.py",
+        "            if not go_on(attempt):\n                raise\n",
+        "            raise\n",
+        "tests/stores/test_sqlite.py::"
+        "test_who_is_refused_while_another_makes_the_log_of_a_new_file_tries_again",
+    ),
+    mutant(
         "searches-wait-with-a-connection",
         "stores/postgres/store.py",
         "if not self._searches.is_free(owner):",

@@ -11,7 +11,7 @@ from hitherto.engine import Choices
 from hitherto.errors import SessionDeleted, StoreUnavailable
 from hitherto.model import Entry, Filter, Principal, Text, plain_text
 from hitherto.ports import RawCopy, Store
-from hitherto.service import Imported, Sessions
+from hitherto.service import Imported, Policy, Sessions
 from hitherto.service.compaction.imported import Summarised
 from hitherto.service.records import is_erased
 from hitherto.summariser import CompactionPolicy, Summary
@@ -461,7 +461,7 @@ class UncleanStore:
         return getattr(self._store, name)
 
 
-async def test_what_is_erased_or_deleted_is_done_also_if_cleaning_up_behind_it_fails(
+async def test_what_is_erased_deleted_or_pruned_is_done_also_if_cleaning_up_behind_it_fails(
     store: Store, ann: Principal, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     sessions = Sessions(UncleanStore(store), now=clock)  # type: ignore[arg-type]
@@ -470,8 +470,11 @@ async def test_what_is_erased_or_deleted_is_done_also_if_cleaning_up_behind_it_f
     await sessions.erase(ann, session.id, ids[0])
     assert await told(sessions, ann, session.id) == ["", "Afterwards"]
     await sessions.delete(ann, session.id)
+    await started(sessions, ann, VAULT)
+    (pruned,) = await sessions.admin.prune(ann, Policy(keep_newest=0, delete=True), dry_run=False)
+    assert pruned.reason == "count"
     assert (await sessions.find(ann)).sessions == ()
 
-    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
     assert "the disk failed" in caplog.text
     assert "Xylophagous" not in caplog.text
