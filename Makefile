@@ -9,6 +9,9 @@ INTEROP := .interop
 PY := $(VENV)/bin/python
 BENCH_PY := $(BENCH_VENV)/bin/python
 
+# Compiled once: a machine that forbids that would compile every test anew in every process of every run.
+export PYTHONDONTWRITEBYTECODE :=
+
 PIP := -m pip --disable-pip-version-check --quiet
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header $(if $(UPGRADE),--exclude-newer "1 week")

@@ -32,6 +32,7 @@ def verdicts(copy: Path, chosen: Sequence[Mutant]) -> dict[str, str]:
 
 def copy_sources(copy: Path, names: Iterable[str] = COPIED, left_out: str = "__pycache__") -> None:
     """Copy these parts of the project into a folder, to be broken there, but for names like `left_out`."""
+    copy.mkdir(parents=True, exist_ok=True)
     for name in names:
         source = ROOT / name
         if source.is_dir():

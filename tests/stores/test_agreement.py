@@ -21,7 +21,7 @@ from tests.support.homes import MemoryHome, PostgresHome, SqliteHome
 from tests.support.postgres_server import PostgresServer
 from tests.support.worlds import Ask, Worlds
 
-STEPS = int(os.environ.get("HITHERTO_TEST_STEPS", "1500"))
+STEPS = int(os.environ.get("HITHERTO_TEST_STEPS", "600"))
 """How many steps all stores are driven through."""
 SEED = os.environ.get("TORTURE_SEED")
 """Where chance starts from; without it, the same steps are taken every time, and what fails is made shorter."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +15,8 @@ import psycopg
 from psycopg import sql
 
 from hitherto.stores.memory import store as memory
+from hitherto.stores.sqlite.connection import open_file
+from hitherto.stores.sqlite.migrate import migrate, shipped
 from tests.support.postgres_server import PostgresServer
 
 TEMPLATE = "hitherto_template"
@@ -59,6 +63,9 @@ class SqliteHome:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "hitherto.db"
+        if not self._file.exists():
+            self._file.write_bytes(_empty_file())
+            self._file.chmod(0o600)
         self.url = f"sqlite:///{self._file}"
 
     def rows(self) -> dict[str, int]:
@@ -67,6 +74,17 @@ class SqliteHome:
             return {name: _single(database, f'select count(*) from "{name}"') for name in _tables(database)}
         finally:
             database.close()
+
+
+@functools.cache
+def _empty_file() -> bytes:
+    """The newest schema, before a store makes its own key: the steps to it take longer than most tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "empty.db")
+        database = open_file(file)
+        migrate(database, shipped())
+        database.close()
+        return file.read_bytes()
 
 
 def _tables(database: apsw.Connection) -> list[str]:

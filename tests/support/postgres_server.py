@@ -43,7 +43,16 @@ INITDB = [
     "--no-sync",
     "--no-instructions",
 ]
-CARELESS = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+CARELESS = [
+    "-c",
+    "fsync=off",
+    "-c",
+    "synchronous_commit=off",
+    "-c",
+    "full_page_writes=off",
+    "-c",
+    "autovacuum=off",
+]
 
 
 class PostgresFailed(Exception):

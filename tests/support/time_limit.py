@@ -57,9 +57,11 @@ def _end(test: str, seconds: float) -> None:
         faulthandler.dump_traceback(_stderr, all_threads=True)
         _print_tasks(_stderr)
         _stderr.flush()
-        for child in psutil.Process().children(recursive=True):
+        children = psutil.Process().children(recursive=True)
+        for child in children:
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()
+        psutil.wait_procs(children, timeout=LAST_SECONDS / 2)
     finally:
         os._exit(1)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hitherto.values.words import (
     MAX_CHARS,
+    QUERY_BEGINNINGS,
     QUERY_TERMS,
     TOKEN_CHARS,
     Query,
@@ -21,6 +22,7 @@ from hitherto.values.words import (
     marks,
     matches,
     parse_query,
+    parse_words,
     searchable,
     snippet,
     tokens,
@@ -275,6 +277,13 @@ def test_a_text_means_this_query(text: str, expected: Query) -> None:
 def test_a_query_is_bounded() -> None:
     assert len(parse_query("a " * 500).terms) == QUERY_TERMS
     assert parse_query("a" * 999 + " beyond").terms == (word("a" * TOKEN_CHARS),)
+    for terms in (
+        parse_query("title:a* " * 20).title,
+        parse_query("a* " * 20).terms,
+        parse_words("a* " * 20),
+    ):
+        assert len(terms) == QUERY_BEGINNINGS
+    assert parse_query("a* " * 20 + "last").terms[-1] == word("last")
 
 
 @given(st.one_of(ANY_TEXT, QUERIES, st.from_regex(r'((title|tag|cwd|role|before|after|x):("|\S)*\s?)+')))

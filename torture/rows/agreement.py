@@ -43,7 +43,7 @@ R19 = Row(
     how=(
         "A stateful Hypothesis machine does the same to the service over the store in memory, SQLite and PostgreSQL: two"
         " owners make, append, fork, rewind, compact, restore, erase, delete, import, search, list and prune. Every answer,"
-        " and at the end of each example everything there is, must be equal. `make test` takes 1,500 steps."
+        " and at the end of each example everything there is, must be equal. `make test` takes 600 steps."
     ),
     run=passing(
         TEST,

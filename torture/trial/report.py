@@ -209,7 +209,7 @@ def _short_forms(rows: Sequence[Row]) -> str:
     """What `make test` holds of each row."""
     tried = [row.key for row in rows if row.in_tests]
     lines = [
-        f"`make test` runs the short forms of {len(tried)} rows with their controls, if the machine has what they need:"
+        f"`make test` runs the short forms of {len(tried)} rows, and `make mutants` their controls, if the machine has what they need:"
         f" {', '.join(tried)}."
     ]
     held = [row for row in rows if not row.in_tests and row.short_forms]

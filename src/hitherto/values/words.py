@@ -8,6 +8,7 @@ spaces are tokens of their own. The parts of each camelCase word follow behind t
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import defaultdict
@@ -23,6 +24,8 @@ MAX_CHARS = 64_000
 TOKEN_CHARS = 64
 QUERY_CHARS = 1_000
 QUERY_TERMS = 32
+QUERY_BEGINNINGS = 8
+"""Each may stand for thousands of words, whose messages are all collected before lists are compared."""
 SNIPPET_WIDTH = 160
 
 # PostgreSQL keeps no position behind this one, and no more than so many of one word.
@@ -186,7 +189,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_query(text: str) -> Query:
-    """The query that a text means; every text means one. Beyond `QUERY_CHARS` and `QUERY_TERMS` it is ignored.
+    """The query that a text means; every text means one. What is beyond `QUERY_CHARS`, `QUERY_TERMS` or
+    `QUERY_BEGINNINGS` is ignored.
 
     `word`, `"a phrase"`, `beginning*`, `title:…`, `tag:…`, `cwd:…`, `project:…`, `agent:…`, `role:…`, `before:…`,
     `after:…` with a date or time in UTC. Of a filter that can hold only once, the last is taken. An operator whose value cannot be
@@ -207,14 +211,20 @@ def parse_query(text: str) -> Query:
         for name in ("cwd", "project", "agent", "role", "before", "after")
         if found[name]
     }
-    terms, title, tag = (tuple(found[name][:QUERY_TERMS]) for name in ("", "title", "tag"))
-    return Query(terms, title, tag, **once)
+    tag = tuple(found["tag"][:QUERY_TERMS])
+    return Query(_bounded(found[""]), _bounded(found["title"]), tag, **once)
 
 
 def parse_words(text: str) -> tuple[Term, ...]:
     """The words and phrases of a text in which nothing is an operator."""
     items = _ITEM.finditer(text[:QUERY_CHARS].translate(_TYPOGRAPHIC_QUOTES))
-    return tuple(term for item in items if (term := _term(item[0])) is not None)[:QUERY_TERMS]
+    return _bounded(term for item in items if (term := _term(item[0])) is not None)
+
+
+def _bounded(terms: Iterable[Term]) -> tuple[Term, ...]:
+    beginnings = itertools.count(1)
+    kept = (term for term in terms if not term.prefix or next(beginnings) <= QUERY_BEGINNINGS)
+    return tuple(itertools.islice(kept, QUERY_TERMS))
 
 
 def _term(text: str) -> Term | None:
