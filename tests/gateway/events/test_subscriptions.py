@@ -396,11 +396,12 @@ async def test_long_answers_that_are_not_read_are_not_piled_up(tmp_path: Path) -
             await writer.call("session.history", named)  # once, so that what it takes is not counted below
             process = psutil.Process(server.process.pid)
             before = process.memory_info().rss
-            asked = [await slow.begin("session.history", named) for _ in range(12)]
+            asked = [await slow.begin("session.history", named) for _ in range(24)]
             for _ in range(20):  # everybody else is served, of what is short at least
                 await writer.call("session.get", named)
             grown = process.memory_info().rss - before
-            assert grown < 4 * 4_000_000, f"{grown:,}"
+            # Of 24 answers a few at once: one that is read, one that is written, one that is sent, and what was free before.
+            assert grown < 10 * 4_000_000, f"{grown:,}"
             for number in asked:
                 assert len((await slow.answer(number))["result"]["messages"][0]["content"]) == 4_000_000
 
