@@ -424,11 +424,14 @@ class Overview(Value, frozen=True):
 
 
 class Change(Value, frozen=True):
-    """The newest change of one session. `revision` is None for a deleted session, and `key` is the key that it had."""
+    """The newest change of one session. `revision` is None for a deleted session, and `key` is the key that it had.
 
-    number: int
+    `position` is where a reader has come to who has taken this change and all that were given before it.
+    """
+
     session: str
     kind: str
+    position: str
     revision: int | None = None
     key: str | None = None
 

@@ -114,6 +114,14 @@ class Scan(NamedTuple):
     ended: bool
 
 
+class Rescan(NamedTuple):
+    """Part of what changed: the records that pass, the position after what was looked at, and whether that is all."""
+
+    records: list[Record]
+    position: str
+    ended: bool
+
+
 class Match(NamedTuple):
     """A document that matches: an entry (`place`) or a session's titles (`place` is None, `num` the session)."""
 
@@ -254,10 +262,10 @@ class Reader(Protocol):
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         """The owner's sessions whose titles have all terms, in any order; None if there are more than `limit`."""
 
-    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
-        """Sessions that pass the filter and changed after that number, by rising number of their newest change.
+    async def changed(self, owner: str, given: Filter, after: str, limit: int, examine: int) -> Rescan:
+        """Sessions that pass the filter and changed after that position, in the order of the feed.
 
-        `last` is `ListKey(change number, id)` of the last one looked at.
+        Stops after `limit` records, after examining about `examine` rows, or at the end.
         """
 
     async def count(self, owner: str, given: Filter) -> int:
@@ -309,11 +317,15 @@ class Reader(Protocol):
         follows from the stretch and its log, not from what else there is.
         """
 
-    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
-        """The newest change of each session of the owner, deleted ones included, by rising number."""
+    async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
+        """The newest change of each session of the owner after that position, deleted ones included.
 
-    async def newest(self, owner: str) -> int:
-        """The number of the owner's newest change; 0 if there is none."""
+        Whoever goes on from the position of the last one misses none, whatever is written meanwhile. Raises
+        `InvalidInput` if the position is of another store.
+        """
+
+    async def newest(self, owner: str) -> str:
+        """The position after all of the owner's changes."""
 
     async def memo(self, owner: str, method: str, key: str) -> Memo | None:
         """What this idempotency key was used for."""
@@ -506,8 +518,8 @@ class Store(Protocol):
         """
         ...
 
-    async def wait(self, owner: str, after: int, seconds: float) -> int:
-        """Return the owner's newest change number once it is above `after`; at once if it already is.
+    async def wait(self, owner: str, after: str, seconds: float) -> str:
+        """Return the position after all of the owner's changes once there is one after `after`; at once if there is.
 
         Changes of other processes count. When so many `seconds` have passed, returns what there is.
         """
@@ -549,5 +561,5 @@ class Connect(Protocol):
 
 __all__ = [
     "CURRENT", "Activity", "Connect", "Health", "ListKey", "Losses", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
-    "Record", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
+    "Record", "Rescan", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

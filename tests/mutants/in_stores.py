@@ -22,9 +22,31 @@ MUTANTS = (
         "test_what_was_altered_or_is_in_a_wrong_place_is_noticed[postgres-a time of reading of another owner]",
     ),
     mutant(
+        "lanes-in-any-order",
+        "stores/postgres/pending_rows.py",
+        "in sorted(held.values(), key=lambda each: _place(each.record)):",
+        "in held.values():",
+        "tests/stores/test_postgres.py::test_a_transaction_takes_its_lanes_in_their_order",
+    ),
+    mutant(
+        "remembered-session-believed",
+        "stores/postgres/write_tx.py",
+        "SELECT 1 / count(*) FROM (",
+        "SELECT 1 / greatest(count(*), 1) FROM (",
+        "tests/stores/test_postgres.py::"
+        "test_what_others_did_to_a_session_is_heeded_by_who_wrote_it_last[rename]",
+    ),
+    mutant(
+        "refused-by-what-is-remembered",
+        "stores/postgres/store.py",
+        "raise NotAsLeft if writer.assumed else error from error",
+        "raise",
+        "tests/stores/test_postgres.py::test_a_refusal_is_not_due_to_what_was_remembered",
+    ),
+    mutant(
         "waiter-woken-by-what-was-heard-only",
         "stores/postgres/notify.py",
-        "                if sleeper.seen != number:\n",
+        "                if sleeper.seen != newest:\n",
         "                if False:\n",
         "tests/stores/test_postgres.py::"
         "test_who_missed_a_notice_is_woken_though_another_who_waits_has_seen_the_change",
@@ -408,18 +430,18 @@ MUTANTS = (
             ),
             Change(
                 "stores/postgres/store.py",
-                "        result, changed = await self._transactions.run(WRITE, whole)\n        self._bell.ring(changed)\n        return result\n",
-                "        told = asyncio.get_running_loop().create_future()\n"
-                "        async def late(tx):\n"
-                "            done = await whole(tx)\n"
-                "            told.done() or told.set_result(done[0])\n"
-                "            await asyncio.sleep(0.05)\n"
-                "            return done\n"
-                "        def end(task):\n"
-                "            told.done() or told.set_exception(task.exception())\n"
-                "        running = asyncio.ensure_future(self._transactions.run(WRITE, late))\n"
-                "        running.add_done_callback(end)\n"
-                "        return await told\n",
+                "            return await self._transactions.run(WRITE, whole)\n",
+                "            told = asyncio.get_running_loop().create_future()\n"
+                "            async def late(tx):\n"
+                "                done = await whole(tx)\n"
+                "                told.done() or told.set_result(done)\n"
+                "                await asyncio.sleep(0.05)\n"
+                "                return done\n"
+                "            def end(task):\n"
+                "                told.done() or told.set_exception(task.exception())\n"
+                "            running = asyncio.ensure_future(self._transactions.run(WRITE, late))\n"
+                "            running.add_done_callback(end)\n"
+                "            return await told\n",
             ),
         ),
         "tests/stores/test_processes.py::test_what_was_acknowledged_outlives_the_process_that_was_told_so[postgres]",

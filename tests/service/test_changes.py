@@ -12,6 +12,7 @@ from hitherto.errors import SessionNotFound
 from hitherto.model import Change, Principal
 from hitherto.ports import Store
 from hitherto.service import Sessions
+from hitherto.values.positions import BEGINNING, covers
 from tests.support.conversations import say, started, talk
 from tests.support.homes import Clock
 from tests.support.waits import NEVER, arrives, within
@@ -27,7 +28,7 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def wait(self, owner: str, after: int, timeout: float) -> int:  # noqa: ARG002, ASYNC109 - the port's own
+    async def wait(self, owner: str, after: str, timeout: float) -> str:  # noqa: ARG002, ASYNC109 - the port's own
         self.waits.set()
         return await self._store.wait(owner, after, NEVER)
 
@@ -58,10 +59,10 @@ async def hears_nothing(task: asyncio.Task[Any]) -> None:
     assert not done
 
 
-async def test_the_feed_has_the_newest_change_of_each_session_oldest_first(
+async def test_the_feed_has_the_newest_change_of_each_session(
     sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
 ) -> None:
-    assert await reader.changes.newest(ann) == 0
+    assert await reader.changes.newest(ann) == BEGINNING
     one = await sessions.create(ann)
     two = await sessions.create(ann)
     await sessions.create(bob)
@@ -69,13 +70,14 @@ async def test_the_feed_has_the_newest_change_of_each_session_oldest_first(
     await talk(sessions, ann, two.id, "Hello")
     await sessions.tag(ann, one.id, add=["t"])
     found = await reader.changes.since(ann)
-    assert [(change.session, change.kind, change.revision) for change in found] == [
-        (two.id, "append", 2),
-        (one.id, "tag", 3),
-    ]
-    numbers = [change.number for change in found]
-    assert numbers == sorted(set(numbers))
-    assert await reader.changes.newest(ann) == numbers[-1]
+    assert {change.session: (change.kind, change.revision) for change in found} == {
+        two.id: ("append", 2),
+        one.id: ("tag", 3),
+    }
+    newest = await reader.changes.newest(ann)
+    assert newest == found[-1].position
+    assert [covers(newest, change.position) for change in found] == [True, True]
+    assert [covers(change.position, newest) for change in found] == [False, True]
 
 
 async def test_every_change_has_its_kind(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
@@ -101,7 +103,7 @@ async def test_every_change_has_its_kind(sessions: Sessions, reader: Sessions, a
         await work()
         (change,) = await reader.changes.since(ann, after=position)
         assert change.session == session.id
-        position = change.number
+        position = change.position
         seen.append(change.kind)
     assert seen == [
         *("rename", "tag", "archive", "pin", "status", "meta", "move", "append", "live"),
@@ -120,11 +122,11 @@ async def test_a_deletion_stays_in_the_feed(sessions: Sessions, reader: Sessions
 async def test_the_feed_is_read_in_pages(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
     ids = [(await sessions.create(ann)).id for _ in range(7)]
     seen: list[str] = []
-    position = 0
+    position = BEGINNING
     while page := await reader.changes.since(ann, after=position, limit=3):
         seen += [change.session for change in page]
-        position = page[-1].number
-    assert seen == ids
+        position = page[-1].position
+    assert sorted(seen) == sorted(ids)
 
 
 async def test_a_sleeping_watcher_is_woken_by_the_other_connection(
@@ -179,11 +181,11 @@ async def test_a_watcher_hears_of_no_other_owner(
     await other.create(bob, session_id="same")
     await hears_nothing(waiter)
     await other.create(ann, session_id="same")
-    assert (await waiter).number == 1
+    assert (await waiter).session == "same"
     await changes.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_watch_from_an_earlier_number_tells_what_was_missed(
+async def test_a_watch_from_an_earlier_position_tells_what_was_missed(
     sessions: Sessions, other: Sessions, ann: Principal
 ) -> None:
     one = await sessions.create(ann)
@@ -191,10 +193,10 @@ async def test_a_watch_from_an_earlier_number_tells_what_was_missed(
     two = await sessions.create(ann)
     three = await sessions.create(ann)
     changes = other.watch(ann, after=position)
-    assert [(await following(changes)).session for _ in range(2)] == [two.id, three.id]
+    assert {(await following(changes)).session for _ in range(2)} == {two.id, three.id}
     await changes.aclose()  # type: ignore[attr-defined]
-    again = other.watch(ann, after=0)
-    assert (await following(again)).session == one.id
+    again = other.watch(ann, after=BEGINNING)
+    assert {(await following(again)).session for _ in range(3)} == {one.id, two.id, three.id}
     await again.aclose()  # type: ignore[attr-defined]
 
 
@@ -216,13 +218,36 @@ async def test_a_watcher_that_is_cancelled_in_the_moment_of_a_change_ends(
         await arrives(asyncio.wait({watching}), f"the watcher to end, {steps} steps after the change")
 
 
+async def test_a_watcher_sleeps_though_a_deleted_session_was_made_again(
+    watched: Watched, sessions: Sessions, other: Sessions, ann: Principal
+) -> None:
+    await sessions.create(ann, session_id="again")
+    changes = sessions.watch(ann)
+    waiter = asyncio.create_task(following(changes))
+    await asleep(watched, waiter)
+    await other.delete(ann, "again")
+    assert (await waiter).kind == "delete"
+    # The watcher has not come back for more yet, and a deletion that it has not seen is superseded.
+    await other.create(ann, session_id="again")
+    await other.delete(ann, "again")
+    await other.create(ann, session_id="again")
+    assert (await following(changes)).kind == "create"
+    waiter = asyncio.create_task(following(changes))
+    await asleep(watched, waiter)
+    watched.waits.clear()
+    await hears_nothing(waiter)
+    assert not watched.waits.is_set()
+    waiter.cancel()
+
+
 async def test_waiting_ends_at_once_when_there_is_something_newer(store: Store, sessions: Sessions) -> None:
     who = Principal(owner="ann")
     await sessions.create(who)
+    newest = await sessions.changes.newest(who)
     async with within("what is there already"):
-        assert await store.wait("ann", 0, 600) == 1
-        assert await store.wait("ann", 1, 0.01) == 1
-        assert await store.wait("nobody", 0, 0.01) == 0
+        assert await store.wait("ann", BEGINNING, 600) == newest
+        assert await store.wait("ann", newest, 0.01) == newest
+        assert await store.wait("nobody", BEGINNING, 0.01) == BEGINNING
 
 
 async def test_every_watcher_hears_of_every_session(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -174,7 +174,11 @@ WRONG: dict[str, tuple[Call, str]] = {
     "a tag with a surrogate to search": (lambda s, who: s.search(who, "x", given=Filter(tags=("\ud800",))), "invalid_input"),
     "a bound beyond time": (lambda s, who: s.find(who, Filter(updated_after=LARGE)), "invalid_input"),
     "a negative one": (lambda s, who: s.count(who, Filter(created_before=-LARGE)), "invalid_input"),
-    "a change beyond all": (lambda s, who: s.changes.since(who, after=LARGE), "invalid_input"),
+    "a position beyond all": (lambda s, who: s.changes.since(who, after=str(LARGE) + "0"), "invalid_input"),
+    "a position with too many lanes": (lambda s, who: s.changes.since(who, after=".".join("1" * 65)), "invalid_input"),
+    "a position that is none": (lambda s, who: s.changes.since(who, after="1.x"), "invalid_input"),
+    "a number for a position": (lambda s, who: s.changes.since(who, after=cast("str", 1)), "invalid_input"),
+    "no position to wait for": (lambda s, who: s.changes.wait(who, after="", seconds=0.0), "invalid_input"),
     "a fact without an id": (lambda s, who: s.memory.add(who, [Fact(id="", at=1, text="t")]), "invalid_input"),
     "a fact with an odd id": (lambda s, who: s.memory.add(who, [Fact(id="\0", at=1, text="t")]), "invalid_input"),
     "a fact from beyond time": (lambda s, who: s.memory.add(who, [Fact(id="f", at=LARGE, text="t")]), "invalid_input"),

@@ -160,7 +160,8 @@ async def test_a_cancellation_that_arrives_late_strikes_nobody_else(
             await relay.deliver()
         await arrives(asyncio.gather(*later), "the end of the append")
         assert [await texts(sessions, each) for each in innocent] == [["hello"]] * CONNECTIONS
-        assert await texts(sessions, given_up.id) == []
+        # Its end was on its way together with all the rest.
+        assert await texts(sessions, given_up.id) in ([], ["never mind"])
 
 
 async def test_a_cancellation_that_nobody_here_asked_for_is_tried_again(url: str, database: Database) -> None:

@@ -136,4 +136,7 @@ async def test_nothing_is_left_of_what_was_deleted(sessions: Sessions, home: Hom
     await sessions.rename(ann, "stays", "Stays")
     await sessions.rename(ann, "stays", None)
     left = more(before, home.rows())
+    left.pop(
+        "lane", None
+    )  # which has a row for each number that is counted up, and not more of them for ever
     assert list(left.values()) == [2], left  # the two tombstones

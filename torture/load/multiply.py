@@ -6,10 +6,13 @@ are dropped and made again, as whoever restores a large backup does.
 
 from __future__ import annotations
 
+from typing import LiteralString
+
 import psycopg
 from psycopg import sql
 
 from hitherto.model import LOCAL
+from hitherto.stores.postgres.rows import LANES
 from hitherto.stores.postgres.search import BLOCKS, mark
 from hitherto.values.days import DAY_MS
 from torture.load.store_growth import PER_DAY, RARE
@@ -34,12 +37,14 @@ TEXT = f"replace(convert_from(payload, 'UTF8'), ' {RARE}', '')"
 AT = f"substring({TEXT} FROM '\"at\":([0-9]+)')"
 SAID_LATER = f"""convert_to(
     replace({TEXT}, '"at":' || {AT}, '"at":' || ({AT}::bigint + {SHIFT} * {DAY_MS})), 'UTF8')"""
+ID = "lpad((left(id, 8)::bigint + copy * %(sessions)s)::text, 8, '0') || substr(id, 9)"
 COPIED: dict[str, dict[str, str]] = {
     "session": {
         **LATER,
         "num": NUM,
         "change": "change + copy * %(changes)s",
-        "id": "lpad((left(id, 8)::bigint + copy * %(sessions)s)::text, 8, '0') || substr(id, 9)",
+        "id": ID,
+        "lane": f"get_byte(sha256(convert_to({ID}, 'UTF8')), 0) & {LANES - 1}",
     },
     "span": {"num": NUM, "log": LOG},
     "day": {"num": NUM, "day": f"day + {SHIFT}"},
@@ -47,6 +52,14 @@ COPIED: dict[str, dict[str, str]] = {
     "entry": {"log": LOG, "number": NUMBER, "words": TOLD_ANEW, "payload": SAID_LATER},
 }
 """By table, the columns that are not the same in a copy."""
+COUNTED: tuple[LiteralString, ...] = (
+    "DELETE FROM facet",
+    "INSERT INTO facet (owner, kind, value, lane, sessions)"
+    " SELECT owner, kind, value, lane, sessions FROM facet_as_it_should_be",
+    "DELETE FROM lane",
+    "INSERT INTO lane (owner, lane, change) SELECT owner, lane, max(change) FROM session GROUP BY owner, lane",
+)
+"""What is counted anew."""
 
 
 def multiply(url: str, sessions: int) -> None:
@@ -59,14 +72,13 @@ def multiply(url: str, sessions: int) -> None:
         given = {
             "sessions": sessions,
             "documents": _value(connection, "SELECT last_value FROM document_number"),
-            "changes": _value(connection, "SELECT max(change) FROM owner"),
+            "changes": _value(connection, "SELECT max(change) FROM lane"),
             "mark": mark(LOCAL.owner),
         }
         for table, moved in COPIED.items():
             _copy(connection, table, moved, given)
-        times = {"times": TIMES}
-        connection.execute("UPDATE facet SET sessions = sessions * %(times)s", times)
-        connection.execute("UPDATE owner SET change = change * %(times)s", times)
+        for statement in COUNTED:
+            connection.execute(statement)
         for name in ("session_num", "document_number"):
             connection.execute(f"SELECT setval('{name}', (SELECT last_value FROM {name}) * {TIMES})".encode())
         for definition in definitions:
@@ -79,7 +91,8 @@ def _copy(
 ) -> None:
     place = "log" if table == "entry" else "num"
     columns = [name for (name,) in connection.execute(COLUMNS, (table,))]
-    values = ", ".join(moved.get(name, name) for name in columns)
+    # A checksum says where its row belongs: a copy has none.
+    values = ", ".join(moved.get(name, "NULL" if name.endswith("crc") else name) for name in columns)
     statement = (
         f"INSERT INTO {table} ({', '.join(columns)})"
         f" SELECT {values} FROM {table}, (SELECT %(copy)s::bigint AS copy) c WHERE {place} <= %(sessions)s"

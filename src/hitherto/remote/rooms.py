@@ -98,9 +98,9 @@ def joined(first: HistoryPage, second: HistoryPage) -> HistoryPage:
 class RemoteChanges(Changes):
     """Changes on the server."""
 
-    async def wait(self, who: Principal, *, after: int, seconds: float = 0) -> int:  # noqa: ARG002
+    async def wait(self, who: Principal, *, after: str, seconds: float = 0) -> str:  # noqa: ARG002
         """See `Changes`; the server decides how long to wait."""
-        changed: int = await _server(self._store).connection.call_value("await_change", {"after": after}, int)
+        changed: str = await _server(self._store).connection.call_value("await_change", {"after": after}, str)
         return changed
 
 

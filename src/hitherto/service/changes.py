@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-from hitherto.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_number, checked_size
+from hitherto.limits import CHANGES_PAGE, LIVE_BYTES, checked_limit, checked_size
 from hitherto.model import Change, Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
 from hitherto.service.records import require_session, require_writable
 from hitherto.service.validation import checked_owner
 from hitherto.values.cursors import open_cursor, seal_cursor
+from hitherto.values.positions import BEGINNING, checked_position
 
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
@@ -20,26 +21,29 @@ WAIT_SECONDS = 30.0
 class Changes(Room):
     """The change feed and the text of running turns."""
 
-    async def since(self, who: Principal, *, after: int = 0, limit: int = 100) -> list[Change]:
-        """The newest change of each session changed after that number, deletions included, oldest first."""
+    async def since(self, who: Principal, *, after: str = BEGINNING, limit: int = 100) -> list[Change]:
+        """The newest change of each session changed after that position, deletions included.
+
+        Those of one session come in their order. To go on, give the position of the last one.
+        """
         owner = checked_owner(who)
         checked_limit(limit, CHANGES_PAGE)
-        checked_number(after, "a change number")
+        checked_position(after)
         return await self._store.read(lambda tx: tx.changes(owner, after, limit))
 
-    async def newest(self, who: Principal) -> int:
-        """The number of the caller's newest change: where a watch that wants only what is new begins."""
+    async def newest(self, who: Principal) -> str:
+        """The position after all of the caller's changes: where a watch that wants only what is new begins."""
         owner = checked_owner(who)
         return await self._store.read(lambda tx: tx.newest(owner))
 
-    async def wait(self, who: Principal, *, after: int, seconds: float = WAIT_SECONDS) -> int:
-        """The number of the caller's newest change, once it is above `after` or so many seconds have passed."""
+    async def wait(self, who: Principal, *, after: str, seconds: float = WAIT_SECONDS) -> str:
+        """The position after all of the caller's changes, once there is one after `after` or so many seconds have passed."""
         owner = checked_owner(who)
-        checked_number(after, "a change number")
+        checked_position(after)
         return await self._store.wait(owner, after, seconds)
 
     async def watch(
-        self, who: Principal, *, session_id: str | None = None, after: int | None = None
+        self, who: Principal, *, session_id: str | None = None, after: str | None = None
     ) -> AsyncIterator[Change]:
         """Changes as they happen, of one session or of all; ends when the caller stops listening.
 
@@ -48,7 +52,7 @@ class Changes(Room):
         position = await self.newest(who) if after is None else after
         while True:
             for change in await self.since(who, after=position, limit=CHANGES_PAGE):
-                position = change.number
+                position = change.position
                 if session_id is None or change.session == session_id:
                     yield change
             await self.wait(who, after=position)

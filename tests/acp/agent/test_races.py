@@ -11,6 +11,7 @@ import pytest
 from hitherto.engine import Choices, Conversation, Delta, Event, Message, Notice, Setup, Turn, answering
 from hitherto.errors import ModelUnreachable
 from hitherto.model import LOCAL, Draft, Entry, Text, ToolCall
+from hitherto.values.positions import BEGINNING
 from tests.acp.agent.in_process import Json, is_told, opened, quiet, serving
 from tests.support.waits import arrives, until, within
 
@@ -57,7 +58,7 @@ async def test_a_call_is_shown_before_it_is_asked_about_however_slowly_the_clien
         session_id = await opened(line)
         line.taking.clear()
         prompt = line.begin("session/prompt", sessionId=session_id, prompt=PROMPT)
-        async with within("the question"), aclosing(sessions.watch(LOCAL, after=0)) as changes:  # type: ignore[type-var]
+        async with within("the question"), aclosing(sessions.watch(LOCAL, after=BEGINNING)) as changes:  # type: ignore[type-var]
             async for _ in changes:
                 if (await sessions.get(LOCAL, session_id)).status == "waiting":
                     break

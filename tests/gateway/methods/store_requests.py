@@ -48,7 +48,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "store.take_in": {"imported": exact(IMPORTED), "entries": exact([])},
     "store.mark_source": {"session_id": "claude:mine", "gone": True},
     "store.hand_over": {"name": "n", "data": ""},
-    "store.await_change": {"after": 0},
+    "store.await_change": {"after": "0"},
     "store.export_file": {"stream": "s", "raw": True},
     "store.window": {"choices": exact({})},
     "store.prompt": {"stream": "s", "parts": exact(MINE), "choices": exact({})},

@@ -14,6 +14,7 @@ from hitherto.model import Principal, Text, Usage
 from hitherto.service import Sessions
 from hitherto.service.turns import runner
 from hitherto.updates import Said, Update
+from hitherto.values.positions import BEGINNING
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.scripted_engine import Permits, Scripted, call, says
 from tests.support.waits import LIMIT, arrives, within
@@ -182,7 +183,7 @@ async def test_a_tool_waits_for_an_answer_over_the_gateway(sessions: Sessions, o
     turn = asyncio.create_task(here.ask("session.send", session_key=KEY, content="Go", ask=True))
     named, choices = {"session_key": KEY}, {"run_command": "allow_once", "fetch": "reject_once"}
     async with within("both questions"):
-        async for _ in other.watch(Principal("ann"), session_id=made["session_id"], after=0):
+        async for _ in other.watch(Principal("ann"), session_id=made["session_id"], after=BEGINNING):
             asked = (await there.ask("session.question", **named))["question"]
             if asked is None:
                 continue

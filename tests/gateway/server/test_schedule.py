@@ -21,6 +21,7 @@ from hitherto.model import Principal
 from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
 from hitherto.stores import connector
 from hitherto.values.days import DAY_MS
+from hitherto.values.positions import BEGINNING
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.conversations import told
 from tests.support.homes import Clock, Home
@@ -37,7 +38,7 @@ async def test_chats_of_all_owners_start_anew_while_the_server_runs(
     try:
         for who, session_id in made.items():
             async with within("the chat to start anew"):
-                async for _ in other.watch(who, session_id=session_id, after=0):
+                async for _ in other.watch(who, session_id=session_id, after=BEGINNING):
                     if await told(other, who, session_id) == []:
                         break
             assert len(await other.checkpoints(who, session_id)) == 1

@@ -145,7 +145,7 @@ async def test_an_owner_with_nothing_but_a_token_has_no_sessions_and_no_changes(
 ) -> None:
     await sessions.tokens.create("ann")
     assert (await reader.find(ann)).sessions == ()
-    assert await reader.changes.newest(ann) == 0
+    assert await reader.changes.newest(ann) == "0"
     assert (await reader.statistics.stats(ann))["sessions"] == 0
     assert (await reader.admin.check(repair=False)).problems == ()
 

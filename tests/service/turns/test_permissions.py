@@ -13,6 +13,7 @@ from hitherto.model import Principal, Text, ToolCall
 from hitherto.permissions import KINDS, MODES, REMEMBERED, Choice, Mode, Verdict, ruling
 from hitherto.service import Sessions
 from hitherto.updates import Ask, elsewhere
+from hitherto.values.positions import BEGINNING
 from tests.support.scripted_engine import Permits, Scripted, ask_once, call, result
 from tests.support.waits import arrives, within
 
@@ -161,7 +162,7 @@ async def test_a_question_is_answered_from_another_process(
     assert await other.questions.pending(ann, session.id) is None
     turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=here or person))
     async with within("the question"):
-        async for _ in other.watch(ann, session_id=session.id, after=0):
+        async for _ in other.watch(ann, session_id=session.id, after=BEGINNING):
             if (question := await other.questions.pending(ann, session.id)) is not None:
                 break
     assert question is not None
@@ -186,7 +187,7 @@ async def test_a_question_ends_with_its_turn(sessions: Sessions, other: Sessions
     asks = Permits(call("run_command", "execute", id="c1"))
     turn = asyncio.create_task(ask_once(sessions, ann, session.id, Scripted(asks), ask=elsewhere))
     async with within("the question"):
-        async for _ in other.watch(ann, session_id=session.id, after=0):
+        async for _ in other.watch(ann, session_id=session.id, after=BEGINNING):
             if await other.questions.pending(ann, session.id) is not None:
                 break
     await other.leases.request_end(ann, session.id)

@@ -51,6 +51,7 @@ from hitherto.permissions import Choice
 from hitherto.service import Imported, Sessions
 from hitherto.service.turns.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
 from hitherto.updates import Compacted, Outcome, Said, Stored, Titled
+from hitherto.values.positions import BEGINNING
 from tests.support.conversations import say, started, told
 from tests.support.homes import Clock
 from tests.support.scripted_engine import (
@@ -163,7 +164,7 @@ async def test_a_turn_is_seen_live_by_other_processes_and_its_text_goes_when_it_
         running = await in_background(opened)
         live = None
         async with within("the live text"):
-            async for _ in other.watch(ann, session_id=session.id, after=0):
+            async for _ in other.watch(ann, session_id=session.id, after=BEGINNING):
                 live = await other.changes.live(ann, session.id)
                 if live is not None:
                     break

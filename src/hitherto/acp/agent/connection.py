@@ -229,11 +229,11 @@ class Connection:
             position = await self.sessions.changes.newest(self.who)
             self._follow_task = self.start(self._follow(position))
 
-    async def _follow(self, position: int) -> None:
+    async def _follow(self, position: str) -> None:
         while True:
             try:
                 async for change in self.sessions.watch(self.who, after=position):
-                    position = change.number
+                    position = change.position
                     self._dispatch(change)
             except HithertoError:
                 log.exception("cannot read the change feed; trying again")

@@ -13,6 +13,7 @@ from hitherto.ids import uuid7
 from hitherto.model import Change, Filter, Hit, Json, Session
 from hitherto.rpc.peer import Then
 from hitherto.values.filters import normal_filter, passes
+from hitherto.values.positions import covers
 
 BATCH = 100
 HITS = 20
@@ -78,7 +79,7 @@ class _Subscription:
 
     task: asyncio.Task[None] | None = None
 
-    def __init__(self, connection: Connection, subscription: str, given: Filter, after: int) -> None:
+    def __init__(self, connection: Connection, subscription: str, given: Filter, after: str) -> None:
         self.id = subscription
         self._connection, self._given, self._after = connection, given, after
         self._changed: dict[str, bool] = {}
@@ -86,7 +87,7 @@ class _Subscription:
         self._wake, self._ended = asyncio.Event(), False
 
     def note(self, change: Change) -> None:
-        if change.kind != "live" and change.number > self._after:
+        if change.kind != "live" and not covers(self._after, change.position):
             may_leave = change.kind in LEAVING or self._changed.get(change.session, False)
             self._changed[change.session] = may_leave
             self._wake.set()

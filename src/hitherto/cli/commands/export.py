@@ -21,6 +21,7 @@ from hitherto.limits import CHANGES_PAGE, LIST_PAGE
 from hitherto.model import LOCAL, Filter
 from hitherto.presentation import formats
 from hitherto.service import Sessions
+from hitherto.values.positions import BEGINNING
 
 Write = Callable[[bytes], object]
 
@@ -153,10 +154,10 @@ async def _every_id(sessions: Sessions) -> list[str]:
         found |= dict.fromkeys(session.id for session in page.sessions)
         if (cursor := page.cursor) is None:
             break
-    number = 0
-    while changes := await sessions.changes.since(LOCAL, after=number, limit=CHANGES_PAGE):
+    position = BEGINNING
+    while changes := await sessions.changes.since(LOCAL, after=position, limit=CHANGES_PAGE):
         found |= dict.fromkeys(change.session for change in changes if change.kind != "delete")
-        number = changes[-1].number
+        position = changes[-1].position
     return list(found)
 
 

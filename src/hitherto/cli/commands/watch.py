@@ -23,14 +23,13 @@ from hitherto.service import Sessions
 @click.argument("session", required=False, shell_complete=complete_session)
 @click.option(
     "--after",
-    type=int,
-    metavar="NUMBER",
-    help="Start after this change number; 0 is the beginning. Default: only new changes.",
+    metavar="POSITION",
+    help="Start after this position, as printed with each change; 0 is the beginning. Default: only new changes.",
 )
-async def run(sessions: Sessions, out: Output, *, session: str | None, after: int | None) -> None:
+async def run(sessions: Sessions, out: Output, *, session: str | None, after: str | None) -> None:
     """Print changes as they happen, of one session or of all, until ^C.
 
-    In a pipe, each line has these tab-separated fields: number, kind, session, revision. Changes of a session that follow
+    In a pipe, each line has these tab-separated fields: position, kind, session, revision. Changes of a session that follow
     each other quickly may arrive as one, the newest.
     """
     session_id = None if session is None else await sessions.resolve(LOCAL, session)
@@ -45,7 +44,7 @@ async def _print(sessions: Sessions, out: Output, change: Change) -> None:
     elif out.terminal:
         await _draw(sessions, out, change)
     else:
-        out.row(change.number, change.kind, change.session, change.revision)
+        out.row(change.position, change.kind, change.session, change.revision)
 
 
 async def _draw(sessions: Sessions, out: Output, change: Change) -> None:

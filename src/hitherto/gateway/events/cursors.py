@@ -47,7 +47,7 @@ class OwnerEvents:
 
     over = False
 
-    def __init__(self, feed: Feed, position: int) -> None:
+    def __init__(self, feed: Feed, position: str) -> None:
         self._feed, self._position = feed, position
         self._seen: dict[str, _Seen] = {}
 
@@ -55,7 +55,7 @@ class OwnerEvents:
     async def begin(cls, feed: Feed, cursor: str | None) -> OwnerEvents:
         """Start at the cursor, or now."""
         if cursor is not None:
-            return cls(feed, feed.sessions.changes.position(feed.who, None, cursor, int))
+            return cls(feed, feed.sessions.changes.position(feed.who, None, cursor, str))
         return cls(feed, await feed.sessions.changes.newest(feed.who))
 
     def concerns(self, change: Change) -> bool:
@@ -66,7 +66,7 @@ class OwnerEvents:
         while changes := await self._feed.changes(self._position, PAGE):
             for change in changes:
                 event = await self._event(change) if self.concerns(change) else None
-                self._position = change.number
+                self._position = change.position
                 if event is not None:
                     yield event
 

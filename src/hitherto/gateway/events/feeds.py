@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 class Feed:
     """The sessions of one owner, as listeners of their changes read them."""
 
-    def __init__(self, sessions: Sessions, who: Principal, position: int) -> None:
+    def __init__(self, sessions: Sessions, who: Principal, position: str) -> None:
         self.sessions, self.who = sessions, who
         self.listeners: set[Listener] = set()
         self._position = position
         self._answers: dict[Hashable, asyncio.Future[Any]] = {}
         self._task = asyncio.create_task(self._follow())
 
-    async def changes(self, after: int, limit: int) -> list[Change]:
+    async def changes(self, after: str, limit: int) -> list[Change]:
         """See `Changes.since`."""
         return await self.once(
             ("changes", after), lambda: self.sessions.changes.since(self.who, after=after, limit=limit)
@@ -102,7 +102,7 @@ class Feed:
         while True:
             try:
                 async for change in self.sessions.watch(self.who, after=self._position):
-                    self._position = change.number
+                    self._position = change.position
                     self.forget()
                     for listener in tuple(self.listeners):
                         listener(change)

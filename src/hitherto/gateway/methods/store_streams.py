@@ -10,7 +10,7 @@ from hitherto.engine import Choices, Setup
 from hitherto.errors import InvalidInput
 from hitherto.gateway.dispatch.connection import OpenConnection
 from hitherto.gateway.dispatch.method import Call, Method, Owns
-from hitherto.gateway.dispatch.schema import Named, NamedWriting, Number, Params
+from hitherto.gateway.dispatch.schema import Named, NamedWriting, Params
 from hitherto.gateway.methods.store import Exact, Result, require_connection, result, with_uploads
 from hitherto.gateway.methods.turns import engine_of, run_turn
 from hitherto.limits import NAME_CHARS, checked_length
@@ -35,9 +35,9 @@ class UploadPiece(Params, frozen=True, kw_only=True):
 
 
 class Await(Params, frozen=True, kw_only=True):
-    """The number of the last change that is known."""
+    """The position up to which the changes are known."""
 
-    after: Number
+    after: str
 
 
 class ExportFile(Named, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ async def upload(call: Call[UploadPiece]) -> Result:
 
 
 async def await_change(call: Call[Await]) -> Result:
-    """Wait a short while for a change. Gives `int`, the number of the newest change."""
+    """Wait a short while for a change. Gives `str`, the position after all changes."""
     require_connection(call)
     after = call.params.after
     return result(await call.sessions.wait(call.who, after=after, seconds=WAIT_SECONDS))

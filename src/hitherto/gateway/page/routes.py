@@ -40,7 +40,6 @@ from hitherto.gateway.transport.responses import (
     unless_left,
     unreadable,
 )
-from hitherto.limits import LARGEST_NUMBER
 from hitherto.service.search.within import KINDS
 
 READS = "read"
@@ -219,10 +218,7 @@ async def _jump(request: PageRequest) -> PageResponse:
 
 
 async def _live(request: PageRequest) -> PageResponse:
-    number = request.query.get("after")
-    if number is not None and (not number.isdecimal() or int(number) > LARGEST_NUMBER):
-        raise unreadable(400, "after must be the number of a change")
-    after = None if number is None else int(number)
+    after = request.query.get("after")
     seconds = 0.0 if "now" in request.query else live.WAIT_SECONDS
     changes = await live.changes_since(
         request.state, request.caller, after, request.query.get("session"), seconds

@@ -301,10 +301,10 @@ FEW_TITLES = 100
 class ListWalk(msgspec.Struct, array_like=True):
     """Where a walk through a list has come to: down by (order_at, id), then up over what changed since it began."""
 
-    since: int
+    since: str
     order_at: int | None = None
     id: str = ""
-    upward: int | None = None
+    upward: str | None = None
 
 
 async def next_page(
@@ -324,11 +324,9 @@ async def next_page(
         walk = ListWalk(since=walk.since, upward=walk.since)
         if len(records) == limit:
             return records, walk
-    up = await tx.changed(owner, given, walk.upward or 0, limit - len(records), ROWS_EXAMINED)
+    up = await tx.changed(owner, given, walk.upward or walk.since, limit - len(records), ROWS_EXAMINED)
     records += up.records
-    if up.ended or up.last is None:
-        return records, None
-    return records, ListWalk(since=walk.since, upward=up.last.order_at)
+    return records, None if up.ended else ListWalk(since=walk.since, upward=up.position)
 
 
 async def _scan(tx: Reader, owner: str, given: Filter, below: ListKey | None, limit: int) -> Scan:

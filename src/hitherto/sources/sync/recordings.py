@@ -69,11 +69,11 @@ async def link_recording(
     return await sessions.catalog.set_own_meta(who, recording.id, {RECORDS: [*known, id][-MOST:]})
 
 
-async def unlink_extended(sessions: Sessions, who: Principal, since: int) -> None:
+async def unlink_extended(sessions: Sessions, who: Principal, since: str) -> None:
     """Of the sessions that changed since, unlink and list again those with prompts that were not recorded."""
     while changes := await sessions.changes.since(who, after=since, limit=CHANGES_PAGE):
         for change in changes:
-            since = change.number
+            since = change.position
             if change.kind == "sync":
                 await _unlink_if_extended(sessions, who, change.session)
 

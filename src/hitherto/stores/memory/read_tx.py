@@ -20,6 +20,7 @@ from hitherto.ports import (
     QuarantinedLog,
     RawCopy,
     Record,
+    Rescan,
     Scan,
     Spot,
     Totals,
@@ -29,6 +30,7 @@ from hitherto.stores.memory.tables import Document, Log, OwnerTables, Tables
 from hitherto.values import words
 from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 from hitherto.values.filters import passes
+from hitherto.values.positions import numbers_of, position_of
 from hitherto.values.spans import EntryPlace, Spans, Stretch
 from hitherto.values.words import Term
 
@@ -91,14 +93,16 @@ class MemoryReader:
         ]
         return None if len(found) > limit else found
 
-    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+    async def changed(self, owner: str, given: Filter, after: str, limit: int, examine: int) -> Rescan:
         own = self._own(owner)
+        (known,) = numbers_of(after, 1)
         rows = (
             (ListKey(number, change.session), own.sessions[own.ids[change.session]])
-            for number, change in own.feed.rising(after)
+            for number, change in own.feed.rising(known)
             if change.session in own.ids
         )
-        return await self._walked(rows, given, limit, examine)
+        found = await self._walked(rows, given, limit, examine)
+        return Rescan(found.records, position_of([found.last.order_at if found.last else known]), found.ended)
 
     async def count(self, owner: str, given: Filter) -> int:
         records = list(self._own(owner).sessions.values())
@@ -163,11 +167,12 @@ class MemoryReader:
         )
         return list(islice(found, limit))
 
-    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
-        return [change for _, change in islice(self._own(owner).feed.rising(after), limit)]
+    async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
+        (known,) = numbers_of(after, 1)
+        return [change for _, change in islice(self._own(owner).feed.rising(known), limit)]
 
-    async def newest(self, owner: str) -> int:
-        return self._tables.newest.get(owner, 0)
+    async def newest(self, owner: str) -> str:
+        return position_of([self._tables.newest.get(owner, 0)])
 
     async def memo(self, owner: str, method: str, key: str) -> Memo | None:
         return self._own(owner).memos.get((method, key))

@@ -16,6 +16,7 @@ from hitherto.stores.memory.check import CHECKED, problems
 from hitherto.stores.memory.read_tx import MemoryReader
 from hitherto.stores.memory.tables import Journal, Tables
 from hitherto.stores.memory.write_tx import MemoryWriter
+from hitherto.values.positions import numbers_of, position_of
 
 T = TypeVar("T")
 SCHEME = "memory:"
@@ -79,20 +80,21 @@ class MemoryStore:
                 sleeper.set()
         return result
 
-    async def wait(self, owner: str, after: int, seconds: float) -> int:
+    async def wait(self, owner: str, after: str, seconds: float) -> str:
+        (known,) = numbers_of(after, 1)
         newest = self._shared.tables.newest
         bell = asyncio.Event()
         self._shared.sleepers.add(bell)
         try:
             async with asyncio.timeout(seconds):
-                while newest.get(owner, 0) <= after:
+                while newest.get(owner, 0) <= known:
                     await bell.wait()
                     bell.clear()
         except TimeoutError:
             pass
         finally:
             self._shared.sleepers.discard(bell)
-        return newest.get(owner, 0)
+        return position_of([newest.get(owner, 0)])
 
     async def owners(self) -> list[str]:
         return sorted(owner for owner, own in self._shared.tables.owners.items() if own.sessions)

@@ -14,6 +14,7 @@ from hitherto.stores.memory.read_tx import MemoryReader, apart
 from hitherto.stores.memory.tables import Document, Journal, Kept, Log, OwnerTables, Tables, Tombstone
 from hitherto.values import words
 from hitherto.values.filters import title_text, title_tokens
+from hitherto.values.positions import position_of
 from hitherto.values.spans import EntryPlace, Span
 
 
@@ -219,7 +220,9 @@ class MemoryWriter(MemoryReader):
         number = self._journal.next(self._tables.newest, owner)
         if replaced is not None:
             self._journal.drop(feed, replaced)
-        change = Change(number=number, session=session_id, kind=kind, revision=revision, key=key)
+        change = Change(
+            position=position_of([number]), session=session_id, kind=kind, revision=revision, key=key
+        )
         self._journal.put(feed, number, change)
         return number
 

@@ -172,18 +172,18 @@ WITH gone AS (
     DELETE FROM day d WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = d.owner AND s.num = d.num) RETURNING 1
 ) SELECT count(*) FROM gone
 """
-OWNERS = "SELECT owner FROM owner ORDER BY owner"
-LOCK_OWNER = "SELECT 1 FROM owner WHERE owner = %s FOR UPDATE"
+OWNERS = "SELECT DISTINCT owner FROM lane ORDER BY owner"
+LOCK_LANES = "SELECT 1 FROM lane WHERE owner = %s ORDER BY lane FOR UPDATE"
 WRONG_FACETS = """
-SELECT count(*) FROM (SELECT value, kind, sessions FROM facet WHERE owner = %(owner)s) kept
-FULL JOIN (SELECT value, kind, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s) right_ones
-    USING (kind, value)
+SELECT count(*) FROM (SELECT value, kind, lane, sessions FROM facet WHERE owner = %(owner)s) kept
+FULL JOIN (SELECT value, kind, lane, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s) right_ones
+    USING (kind, value, lane)
 WHERE kept.sessions IS DISTINCT FROM right_ones.sessions
 """
 MEND_FACETS = (
     "DELETE FROM facet WHERE owner = %(owner)s",
-    """INSERT INTO facet (owner, kind, value, sessions)
-    SELECT owner, kind, value, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s""",
+    """INSERT INTO facet (owner, kind, value, lane, sessions)
+    SELECT owner, kind, value, lane, sessions FROM facet_as_it_should_be WHERE owner = %(owner)s""",
 )
 
 
@@ -609,7 +609,7 @@ async def _facets(transactions: Transactions, repair: bool) -> int:
             await tx.queue(UNHURRIED)
             await tx.queue(ANY_PLAN)
             if repair:
-                await tx.queue(LOCK_OWNER, (owner,))
+                await tx.queue(LOCK_LANES, (owner,))
             wrong = int((await tx.rows(WRONG_FACETS, {"owner": owner}))[0][0])
             for statement in MEND_FACETS if wrong and repair else ():
                 await tx.queue(statement, {"owner": owner})

@@ -91,9 +91,6 @@ ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 MERGED = """
 SELECT s.* FROM ({parts}) s ORDER BY s.order_at DESC, s.id DESC LIMIT %(examine)s
 """
-LED_BY_CHANGE = f"""
-SELECT {COLUMNS} FROM session s WHERE s.owner = %(owner)s AND s.change > %(after)s ORDER BY s.change LIMIT %(examine)s
-"""
 
 PAGE = """
 SELECT {columns} FROM ({examined}) s WHERE {conditions} ORDER BY {order} LIMIT %(limit)s
@@ -109,7 +106,6 @@ SELECT t.text FROM session s JOIN title t ON t.owner = s.owner AND t.num = s.num
 WHERE s.owner = %(owner)s AND {{conditions}} AND t.{search.IS_LOOSE}
 """
 LISTED = ("s.order_at", "s.order_at DESC, s.id DESC")
-CHANGED = ("s.change", "s.change")
 
 
 class Walk(NamedTuple):
@@ -146,12 +142,6 @@ def _examined(given: Filter, leader: str | None) -> str:
     if len(parts) == 1:
         return parts[0]
     return MERGED.format(parts=" UNION ALL ".join(f"({part})" for part in parts))
-
-
-def changed(owner: str, given: Filter, after: int, limit: int, examine: int) -> Walk:
-    """By rising number of the newest change."""
-    params = _params(owner, given, limit, examine) | {"after": after}
-    return _walk(LED_BY_CHANGE, CHANGED, [ARCHIVED[given.archived], *_conditions(given)], params)
 
 
 class Counted(NamedTuple):

@@ -17,8 +17,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 import psycopg
 
 from hitherto.errors import StoreUnavailable
+from hitherto.stores.postgres.rows import LANES
 from hitherto.stores.postgres.search import mark
 from hitherto.stores.postgres.transactions import Connection, Pool, opened
+from hitherto.values.positions import covers, numbers_of
 
 LISTEN = "LISTEN hitherto_change"
 # A notice need not survive a crash.
@@ -26,7 +28,8 @@ NOTIFY = """
 SELECT set_config('synchronous_commit', 'off', true), pg_notify('hitherto_change', mark)
 FROM unnest(%s::text[]) mark
 """
-NEWEST = "SELECT owner, change FROM owner WHERE owner = ANY(%s::text[])"
+# Every change raises it.
+SUMS = "SELECT owner, sum(change)::bigint FROM lane WHERE owner = ANY(%s::text[]) GROUP BY owner"
 
 POLL_SECONDS = 1.0
 PAUSE_SECONDS = 0.02
@@ -34,7 +37,7 @@ AGAIN_SECONDS = 0.2
 
 
 class _Sleeper(asyncio.Event):
-    """Somebody who waits, and the newest change that they have seen."""
+    """Somebody who waits, and the sum of the numbers that they have seen."""
 
     seen: int | None = None
 
@@ -59,21 +62,22 @@ class ChangeNotifier:
             self._has_pending.set()
             self._keep_running("notify", self._notify_loop)
 
-    async def wait(self, newest: Callable[[], Awaitable[int]], owner: str, after: int, seconds: float) -> int:
-        """Return the `newest` change of an owner once it is above `after`, or what it is when time is over."""
+    async def wait(self, newest: Callable[[], Awaitable[str]], owner: str, after: str, seconds: float) -> str:
+        """Return the `newest` position of an owner once there is a change after `after`, or what it is when time is over."""
         deadline = asyncio.get_running_loop().time() + seconds
         with self._sleeper(owner) as sleeper:
             while True:
                 sleeper.clear()
-                number = sleeper.seen = await newest()
-                if number > after:
-                    return number
+                position = await newest()
+                sleeper.seen = sum(numbers_of(position, LANES))
+                if not covers(after, position):
+                    return position
                 self._keep_running("listen", self._listen)
                 try:
                     async with asyncio.timeout_at(deadline):
                         await sleeper.wait()
                 except TimeoutError:
-                    return number
+                    return position
 
     async def close(self) -> None:
         """Stop listening, and send the pending notices."""
@@ -144,11 +148,11 @@ class ChangeNotifier:
                 self._wake(owner)
 
     async def _wake_on_changes(self, connection: Connection) -> None:
-        """Wake those whose owner has another newest change than they have seen, each by what they have seen themselves."""
+        """Wake those whose owner has other changes than they have seen, each by what they have seen themselves."""
         if not self._sleepers:
             return
-        answer = await connection.execute(NEWEST, (list(self._sleepers),))
-        for owner, number in await answer.fetchall():
+        answer = await connection.execute(SUMS, (list(self._sleepers),))
+        for owner, newest in await answer.fetchall():
             for sleeper in self._sleepers.get(owner, ()):
-                if sleeper.seen != number:
+                if sleeper.seen != newest:
                     sleeper.set()

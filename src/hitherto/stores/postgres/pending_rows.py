@@ -1,8 +1,8 @@
 """Session rows that are held back to the end of a transaction.
 
 A session's row is written once, however often it changed in the transaction, together with the number of its change.
-Taking that number is the last lock of a transaction: so writers of one owner wait for each other only that long, and
-numbers become visible in their order.
+Changes are numbered in lanes. Taking a number is the last lock of a transaction: so numbers of a lane become visible in
+their order, and writers in different lanes never wait for each other.
 """
 
 from __future__ import annotations
@@ -15,18 +15,25 @@ from msgspec.structs import replace
 from hitherto.model import Session
 from hitherto.ports import Record
 from hitherto.stores.postgres import search
-from hitherto.stores.postgres.rows import CHANGE_BITS, FIELDS, OWN, REVISION_BITS, values_of
+from hitherto.stores.postgres.rows import (
+    CHANGE_BITS,
+    FIELDS,
+    OWN,
+    REVISION_BITS,
+    lane_of,
+    values_of,
+)
 from hitherto.stores.postgres.statistics import count
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
 from hitherto.values.facets import traits_of
 from hitherto.values.filters import title_text
 
-# The next number of the owner's changes.
+# The next number of the lane.
 _NUMBERED = """
 WITH numbered AS (
-    INSERT INTO owner AS o (owner, change) VALUES (%(owner)s, 1)
-    ON CONFLICT (owner) DO UPDATE SET change = o.change + 1 RETURNING o.change AS number
+    INSERT INTO lane AS l (owner, lane, change) VALUES (%(owner)s, %(lane)s, 1)
+    ON CONFLICT (owner, lane) DO UPDATE SET change = l.change + 1 RETURNING l.change AS number
 )"""
 _INSERTED = tuple(name for name in (*OWN, *FIELDS) if name not in ("change", "crc"))
 _LEASE = ("lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at", "lease_crc")
@@ -34,8 +41,8 @@ _LEASE = ("lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at"
 _STAMP = f"((number & {(1 << CHANGE_BITS) - 1}) << {32 + REVISION_BITS})"
 _UPDATED = tuple(name for name in _INSERTED if name not in ("owner", "num", *_LEASE))
 INSERT = f"""{_NUMBERED}
-INSERT INTO session ({", ".join(_INSERTED)}, kind_of_change, change, crc)
-SELECT {", ".join(f"%({name})s" for name in _INSERTED)}, %(kind)s, number, %(crc)s::bigint | {_STAMP} FROM numbered
+INSERT INTO session ({", ".join(_INSERTED)}, lane, kind_of_change, change, crc)
+SELECT {", ".join(f"%({name})s" for name in _INSERTED)}, %(lane)s, %(kind)s, number, %(crc)s::bigint | {_STAMP} FROM numbered
 """
 UPDATE = f"""{_NUMBERED}
 UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, kind_of_change = %(kind)s, change = number,
@@ -48,8 +55,8 @@ UPDATE session SET kind_of_change = %(kind)s, change = number,
 FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
 PUT_TOMBSTONE = f"""{_NUMBERED}
-INSERT INTO tombstone (owner, id, num, at, key, change)
-SELECT %(owner)s, %(id)s, %(num)s, %(at)s, %(key)s, number FROM numbered
+INSERT INTO tombstone (owner, id, lane, num, at, key, change)
+SELECT %(owner)s, %(id)s, %(lane)s, %(num)s, %(at)s, %(key)s, number FROM numbered
 ON CONFLICT (owner, id) DO UPDATE SET num = excluded.num, at = excluded.at, key = excluded.key, change = excluded.change
 """
 DROP_TOMBSTONE = "DELETE FROM tombstone WHERE owner = %s AND id = %s"
@@ -93,6 +100,8 @@ class Buried(NamedTuple):
 
 Held = Stored | Touched | Buried
 Key = tuple[str, int]
+Name = tuple[str, str]
+"""An owner, and the id of a session."""
 
 
 class PendingRows:
@@ -103,14 +112,16 @@ class PendingRows:
         self._held: dict[Key, Held] = {}
         self._stored: dict[Key, Session] = {}
         self.owners: set[str] = set()
+        self.latest: dict[Name, Record | None] = {}
+        """The sessions that were locked, as this transaction leaves them; None if that is not known, or they are gone."""
 
     def seen(self, stored: Record) -> Record:
         """A session's row, just read and locked, as this transaction has left it."""
         held = self.held(stored.owner, stored.num)
         if held is not None:
-            return replace(held, lease=stored.lease)
+            return self._note(replace(held, lease=stored.lease))
         self._stored[_key(stored)] = stored.session
-        return stored
+        return self._note(stored)
 
     def held(self, owner: str, num: int) -> Record | None:
         """The session as this transaction has left it, if it is held back."""
@@ -127,7 +138,7 @@ class PendingRows:
         before = self._held.pop(_key(record), None)
         is_new = is_new or (isinstance(before, Stored) and before.is_new)
         self._held[_key(record)] = Stored(record, kind, is_new)
-        return record
+        return self._note(record)
 
     def touch(self, record: Record, kind: str) -> None:
         """Hold back a change that leaves the session as it is."""
@@ -137,7 +148,8 @@ class PendingRows:
 
     def amend(self, record: Record, change: Callable[[Record], Record]) -> None:
         """Change what is held back of a session, if anything is."""
-        held = self._held.get(_key(record))
+        held, known = self._held.get(_key(record)), self.latest.get(_name(record))
+        self.latest[_name(record)] = None if known is None else change(known)
         if isinstance(held, Stored):
             self._held[_key(record)] = held._replace(record=change(held.record))
 
@@ -145,26 +157,36 @@ class PendingRows:
         """Hold back a tombstone."""
         self._held.pop(_key(record), None)
         self._held[_key(record)] = Buried(record, at)
+        self.latest[_name(record)] = None
 
     async def write(self) -> None:
-        """Write everything that is held back, each change with the next number of its owner."""
+        """Write everything that is held back, each change with the next number of its lane.
+
+        The lanes are always locked in the same order: so no two transactions wait for each other.
+        """
         held, self._held = self._held, {}
-        for (owner, _), change in held.items():
-            self.owners.add(owner)
+        for change in sorted(held.values(), key=lambda each: _place(each.record)):
+            self.owners.add(change.record.owner)
             await self._write(change)
+
+    def _note(self, record: Record) -> Record:
+        self.latest[_name(record)] = record
+        return record
 
     async def _write(self, change: Held) -> None:
         match change:
             case Stored():
                 await self._write_session(change)
             case Touched(record, kind):
-                values = {"owner": record.owner, "num": record.num, "kind": kind}
+                owner, lane = _place(record)
+                values = {"owner": owner, "lane": lane, "num": record.num, "kind": kind}
                 await self._statements.queue(TOUCH, values)
             case Buried(record, at):
                 session = record.session
+                owner, lane = _place(record)
                 values = {"id": session.id, "key": session.key, "num": record.num, "at": at}
-                await self._statements.queue(PUT_TOMBSTONE, {"owner": record.owner, **values})
-                await self._count(record.owner, self._stored.pop(_key(record), None), None)
+                await self._statements.queue(PUT_TOMBSTONE, {"owner": owner, "lane": lane, **values})
+                await self._count(record, self._stored.pop(_key(record), None), None)
 
     async def _write_session(self, change: Stored) -> None:
         record = change.record
@@ -174,12 +196,12 @@ class PendingRows:
         await self._statements.queue(INSERT if change.is_new else UPDATE, values)
         await self._write_tags(record)
         await self._write_title(record)
-        await self._count(record.owner, self._stored.get(_key(record)), record.session)
+        await self._count(record, self._stored.get(_key(record)), record.session)
         self._stored[_key(record)] = record.session
 
-    async def _count(self, owner: str, old: Session | None, new: Session | None) -> None:
+    async def _count(self, record: Record, old: Session | None, new: Session | None) -> None:
         was, is_now = (None if session is None else traits_of(session) for session in (old, new))
-        await count(self._statements, owner, was, is_now)
+        await count(self._statements, *_place(record), was, is_now)
 
     async def _write_tags(self, record: Record) -> None:
         session, old = record.session, self._stored.get(_key(record))
@@ -217,3 +239,12 @@ def title_values(record: Record) -> dict[str, Any]:
 
 def _key(record: Record) -> Key:
     return record.owner, record.num
+
+
+def _name(record: Record) -> Name:
+    return record.owner, record.session.id
+
+
+def _place(record: Record) -> tuple[str, int]:
+    """The owner, and the lane."""
+    return record.owner, lane_of(record.session.id)

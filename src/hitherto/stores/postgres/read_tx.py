@@ -23,24 +23,42 @@ from hitherto.ports import (
     QuarantinedLog,
     RawCopy,
     Record,
+    Rescan,
     Scan,
     Spot,
     Totals,
 )
 from hitherto.stores.postgres import facts, list_query, search, statistics, tokens
 from hitherto.stores.postgres.list_query import Walk
-from hitherto.stores.postgres.rows import CHANGE, COLUMNS, ID, ORDER_AT, Row, record_of, whole_records
+from hitherto.stores.postgres.rows import (
+    CHANGE,
+    COLUMNS,
+    FIELDS,
+    ID,
+    LANES,
+    NUM,
+    ORDER_AT,
+    OWN,
+    Row,
+    lane_of,
+    record_of,
+    whole_records,
+)
 from hitherto.stores.postgres.search import Search
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values import words
 from hitherto.values.checksums import checksum, entry_checksums, entry_seeds
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import passes, text_terms
+from hitherto.values.positions import numbers_of, position_of
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
 FEW_ON_A_DAY = 2_000
 """So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
+
+CHANGED_AT_ONCE = 500
+"""So many sessions are looked at for a page of what changed during a walk."""
 
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = %s"
@@ -89,15 +107,27 @@ WHERE owner = %s AND log = ANY(%s::bigint[]) AND id = %s
 # Neither DISTINCT nor ORDER BY: rather than sort, PostgreSQL would walk all spans of the owner in their order.
 REACHING = "SELECT num FROM span WHERE owner = %s AND log = %s"
 
-CHANGES = """
-(SELECT change, id, kind_of_change, revision, NULL FROM session
- WHERE owner = %(owner)s AND change > %(after)s ORDER BY change LIMIT %(limit)s)
-UNION ALL
-(SELECT change, id, 'delete', NULL, key FROM tombstone
- WHERE owner = %(owner)s AND change > %(after)s ORDER BY change LIMIT %(limit)s)
-ORDER BY change LIMIT %(limit)s
+# The lanes in which there is something that is not known yet, one after the other.
+MOVED = """
+SELECT lane, (%(known)s::bigint[])[lane + 1] AS known FROM lane
+WHERE owner = %(owner)s AND change > (%(known)s::bigint[])[lane + 1]
 """
-NEWEST = "SELECT change FROM owner WHERE owner = %s"
+CHANGES = f"""
+SELECT m.lane, c.change, c.id, c.kind, c.revision, c.key FROM ({MOVED}) m CROSS JOIN LATERAL (
+    (SELECT change, id, kind_of_change AS kind, revision, NULL AS key FROM session
+     WHERE owner = %(owner)s AND lane = m.lane AND change > m.known ORDER BY change LIMIT %(limit)s)
+    UNION ALL
+    (SELECT change, id, 'delete', NULL, key FROM tombstone
+     WHERE owner = %(owner)s AND lane = m.lane AND change > m.known ORDER BY change LIMIT %(limit)s)
+) c ORDER BY m.lane, c.change LIMIT %(limit)s
+"""
+CHANGED = f"""
+SELECT {", ".join(f"s.{name}" for name in (*OWN, *FIELDS))} FROM ({MOVED}) m CROSS JOIN LATERAL (
+    SELECT * FROM session WHERE owner = %(owner)s AND lane = m.lane AND change > m.known
+    ORDER BY change LIMIT %(limit)s
+) s ORDER BY m.lane, s.change LIMIT %(limit)s
+"""
+NEWEST = "SELECT lane, change FROM lane WHERE owner = %s"
 QUARANTINED = "SELECT owner, log, at, why FROM quarantine ORDER BY log"
 RUNS = """
 SELECT min(seq), max(seq) FROM (
@@ -188,14 +218,32 @@ class PostgresReader:
             self._statements, owner, given.day, FEW_ON_A_DAY
         )
         walk = list_query.listed(owner, given, below, limit + 1, examine, crowded=crowded)
-        return await self._walked(walk, given, ORDER_AT)
+        return await self._walked(walk, given)
 
-    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
+    async def changed(self, owner: str, given: Filter, after: str, limit: int, examine: int) -> Rescan:
         await self._settle()
-        walk = list_query.changed(owner, given, after, limit + 1, examine)
-        return await self._walked(walk, given, CHANGE)
+        known, most = numbers_of(after, LANES), min(examine, CHANGED_AT_ONCE)
+        params = {"owner": owner, "known": known, "limit": most}
+        rows = await self._statements.rows(CHANGED, params)
+        passing = await self._passing(owner, given, rows)
+        found = list[Record]()
+        for row in rows:
+            if len(found) == limit:
+                return Rescan(found, position_of(known), ended=False)
+            known[lane_of(row[ID])] = row[CHANGE]
+            if row[NUM] in passing:
+                found.append(passing[row[NUM]])
+        return Rescan(found, position_of(known), ended=len(rows) < most)
 
-    async def _walked(self, walk: Walk, given: Filter, key: int) -> Scan:
+    async def _passing(self, owner: str, given: Filter, rows: Sequence[Row]) -> dict[int, Record]:
+        """The records among these rows that pass the filter, by their number."""
+        passing = {record.num: record for record in whole_records(rows) if passes(record.session, given)}
+        if given.day is None:
+            return passing
+        there = await statistics.active_sessions(self._statements, owner, given.day, list(passing))
+        return {num: record for num, record in passing.items() if num in there}
+
+    async def _walked(self, walk: Walk, given: Filter) -> Scan:
         """One record more than the limit shows whether there are more."""
         rows = await self._statements.rows(walk.page, walk.params, plan_anew=True)
         limit = walk.params["limit"] - 1
@@ -203,7 +251,7 @@ class PostgresReader:
         records = [
             record for record in whole_records(looked_at) if not given.text or passes(record.session, given)
         ]
-        last = ListKey(looked_at[-1][key], looked_at[-1][ID]) if looked_at else None
+        last = ListKey(looked_at[-1][ORDER_AT], looked_at[-1][ID]) if looked_at else None
         if len(rows) > limit:
             return Scan(records, last, ended=False)
         if walk.all_pass and len(rows) < walk.params["examine"]:
@@ -299,18 +347,23 @@ class PostgresReader:
         await self._begin_search(owner)
         return await Search(self._statements, owner, terms, role).within(stretch, limit, backwards=backwards)
 
-    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
+    async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
         await self._settle()
-        params = {"owner": owner, "after": after, "limit": limit}
-        return [
-            Change(number=number, session=session_id, kind=kind, revision=revision, key=key)
-            for number, session_id, kind, revision, key in await self._statements.rows(CHANGES, params)
-        ]
+        known = numbers_of(after, LANES)
+        params = {"owner": owner, "known": list(known), "limit": limit}
+        found = list[Change]()
+        for lane, number, session_id, kind, revision, key in await self._statements.rows(CHANGES, params):
+            known[lane] = number
+            at = position_of(known)
+            found.append(Change(session=session_id, kind=kind, position=at, revision=revision, key=key))
+        return found
 
-    async def newest(self, owner: str) -> int:
+    async def newest(self, owner: str) -> str:
         await self._settle()
-        row = await self._row(NEWEST, owner)
-        return 0 if row is None else int(row[0])
+        numbers = [0] * LANES
+        for lane, number in await self._rows(NEWEST, owner):
+            numbers[lane] = number
+        return position_of(numbers)
 
     async def memo(self, owner: str, method: str, key: str) -> Memo | None:
         row = await self._row(MEMO, owner, method, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -25,8 +26,12 @@ OWN = (
 """The columns that are the program's own."""
 
 COLUMNS = ", ".join((*OWN, *FIELDS))
-ORDER_AT, CHANGE, ID = OWN.index("order_at"), OWN.index("change"), len(OWN) + FIELDS.index("id")
-"""Where in a row of `COLUMNS` is what lists are ordered by."""
+NUM, ORDER_AT, CHANGE = (OWN.index(name) for name in ("num", "order_at", "change"))
+ID = len(OWN) + FIELDS.index("id")
+"""Where in a row of `COLUMNS` is what lists go by."""
+
+LANES = 64
+"""In so many lanes are an owner's changes numbered."""
 
 _SUMMED = tuple(
     name
@@ -56,6 +61,11 @@ _DEFAULTS: Mapping[str, Any] = {
     "identity": None,
     "meta": {},
 }
+
+
+def lane_of(session_id: str) -> int:
+    """The lane of a session: the same whatever else there is, and if it is deleted and made again."""
+    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).digest()[0] & (LANES - 1)
 
 
 def record_of(row: Row) -> Record:
@@ -147,6 +157,7 @@ def values_of(record: Record) -> dict[str, Any]:
     tokens, errors, cost, size = record.totals
     values |= {
         "num": record.num,
+        "lane": lane_of(session.id),
         "owner": record.owner,
         "order_at": record.order_at,
         "head": record.head,

@@ -14,13 +14,13 @@ from hitherto.values.days import DayModel, Tally, day_number, missing_forms, tal
 from hitherto.values.facets import COUNT, LISTED, MOST, Traits, count_changes, facets
 
 COUNT_FACET = """
-INSERT INTO facet AS f (owner, kind, value, sessions) VALUES (%s, %s, %s, %s)
-ON CONFLICT (owner, kind, value) DO UPDATE SET sessions = f.sessions + excluded.sessions
+INSERT INTO facet AS f (owner, lane, kind, value, sessions) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (owner, kind, value, lane) DO UPDATE SET sessions = f.sessions + excluded.sessions
 """
-DROP_FACET = "DELETE FROM facet WHERE owner = %s AND kind = %s AND value = %s AND sessions <= 0"
+DROP_FACET = "DELETE FROM facet WHERE owner = %s AND lane = %s AND kind = %s AND value = %s AND sessions <= 0"
 FACETS = """
-SELECT kind, value, sessions FROM facet
-WHERE owner = %s AND kind = %s ORDER BY sessions DESC, value LIMIT %s
+SELECT kind, value, sum(sessions)::bigint AS number FROM facet
+WHERE owner = %s AND kind = %s GROUP BY kind, value ORDER BY number DESC, value LIMIT %s
 """
 
 ADD_DAY = """
@@ -167,12 +167,15 @@ async def roots_of_project(statements: Statements, owner: str, project: str) -> 
     return [row[0] for row in await statements.rows(ROOTS, (owner, project))]
 
 
-async def count(statements: Statements, owner: str, old: Traits | None, new: Traits | None) -> None:
-    """Follow a session that was `old` and is `new`. Behind the owner's lock: two who count wait for each other there."""
-    change = count_changes(old, new)
-    marked = [(owner, *mark, number) for mark, number in change.items()]
-    await statements.queue_many(COUNT_FACET, marked)
-    await statements.queue_many(DROP_FACET, [(owner, *mark) for mark, number in change.items() if number < 0])
+async def count(
+    statements: Statements, owner: str, lane: int, old: Traits | None, new: Traits | None
+) -> None:
+    """Follow a session that was `old` and is `new`. Behind its lane's lock: two who count there wait for each other."""
+    change, place = count_changes(old, new), (owner, lane)
+    await statements.queue_many(COUNT_FACET, [(*place, *mark, number) for mark, number in change.items()])
+    await statements.queue_many(
+        DROP_FACET, [(*place, *mark) for mark, number in change.items() if number < 0]
+    )
 
 
 async def add_days(statements: Statements, owner: str, num: int, entries: Sequence[Entry]) -> None:

@@ -8,15 +8,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.errors import InvalidInput, StoreError, StoreNotFound, StoreUnavailable
+from hitherto.errors import HithertoError, InvalidInput, StoreError, StoreNotFound, StoreUnavailable
 from hitherto.model import Json
 from hitherto.ports import Health, Mode, Now, Reader, Store, Writer
 from hitherto.stores.postgres import check as checks
 from hitherto.stores.postgres.connection import as_hitherto_error
 from hitherto.stores.postgres.migrate import check_writer, is_new, migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
+from hitherto.stores.postgres.pending_rows import PendingRows
 from hitherto.stores.postgres.read_tx import PostgresReader
 from hitherto.stores.postgres.transactions import (
     CONNECTIONS,
@@ -29,7 +31,7 @@ from hitherto.stores.postgres.transactions import (
     opened,
     pool,
 )
-from hitherto.stores.postgres.write_tx import PostgresWriter
+from hitherto.stores.postgres.write_tx import PostgresWriter, RecentSessions
 from hitherto.tasks import Turns
 
 T = TypeVar("T")
@@ -53,7 +55,8 @@ CARELESS = """
 SELECT 1 FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'off' AND source <> 'client'
 """
 OWNERS = """
-SELECT owner FROM owner o WHERE EXISTS (SELECT FROM session s WHERE s.owner = o.owner) ORDER BY owner
+SELECT owner FROM (SELECT DISTINCT owner FROM lane) o
+WHERE EXISTS (SELECT FROM session s WHERE s.owner = o.owner) ORDER BY owner
 """
 # The sessions are counted already: to count them again would take longer with each.
 ABOUT = """
@@ -120,6 +123,10 @@ async def _check_settings(connection: Connection) -> None:
         )
 
 
+class NotAsLeft(Exception):
+    """A session was taken for what this process had made of it, and that may be wrong: it must be read."""
+
+
 class NoPlace(BaseException):
     """A read has to wait for its turn to search, and begins anew then. No `except Exception` may stop this."""
 
@@ -184,6 +191,7 @@ class PostgresStore:
         self._searches = Searches()
         self._bell = bell
         self._now = now
+        self._recent = RecentSessions()
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
         place = _Place(self._searches)
@@ -201,17 +209,39 @@ class PostgresStore:
             await place.leave()
 
     async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
-        async def whole(tx: Statements) -> tuple[T, set[str]]:
-            writer = PostgresWriter(tx, self._now)
-            result = await work(writer)
-            return result, await writer.settled()
-
         async with in_line(self._lines, about):
-            result, changed = await self._transactions.run(WRITE, whole)
-        self._bell.ring(changed)
+            try:
+                result, done = await self._written(work, self._recent)
+            except NotAsLeft:
+                result, done = await self._written(work, None)
+        self._recent.note(done.latest)
+        self._bell.ring(done.owners)
         return result
 
-    async def wait(self, owner: str, after: int, timeout: float) -> int:  # noqa: ASYNC109 - the port's own promise
+    async def _written(
+        self, work: Callable[[Writer], Awaitable[T]], recent: RecentSessions | None
+    ) -> tuple[T, PendingRows]:
+        """Raises `NotAsLeft` if the work has failed and had taken a session for what it was when it was `recent`."""
+        assumed = False
+
+        async def whole(tx: Statements) -> tuple[T, PendingRows]:
+            nonlocal assumed
+            writer = PostgresWriter(tx, self._now, recent)
+            try:
+                return await work(writer), await writer.settled()
+            except HithertoError as error:
+                raise NotAsLeft if writer.assumed else error from error
+            finally:
+                assumed = bool(writer.assumed)
+
+        try:
+            return await self._transactions.run(WRITE, whole)
+        except StoreError as error:
+            if assumed and isinstance(error.__cause__, errors.DivisionByZero):
+                raise NotAsLeft from error
+            raise
+
+    async def wait(self, owner: str, after: str, timeout: float) -> str:  # noqa: ASYNC109 - the port's own promise
         return await self._bell.wait(lambda: self.read(lambda tx: tx.newest(owner)), owner, after, timeout)
 
     async def owners(self) -> list[str]:

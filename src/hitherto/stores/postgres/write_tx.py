@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,8 +13,9 @@ from hitherto.model import Account, Checkpoint, Fact, Lease, Token, search_text
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.postgres import facts as fact_rows
 from hitherto.stores.postgres import search, tokens
-from hitherto.stores.postgres.pending_rows import PendingRows
+from hitherto.stores.postgres.pending_rows import Name, PendingRows
 from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, PostgresReader
+from hitherto.stores.postgres.rows import REVISION_BITS, values_of
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days, recount
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
@@ -22,6 +24,15 @@ from hitherto.values.spans import EntryPlace, Span
 
 # Nobody else changes the session until the end of the transaction.
 LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"
+# Fails, by a division by zero, if the session is not as it was left. Its checksum stands for all of it but the change.
+EXPECT = f"""
+SELECT 1 / count(*) FROM (
+    SELECT FROM session WHERE owner = %(owner)s AND id = %(id)s AND crc & {(1 << 32 + REVISION_BITS) - 1} = %(crc)s
+        AND lease_crc IS NOT DISTINCT FROM %(lease_crc)s::bigint AND read_crc IS NOT DISTINCT FROM %(read_crc)s::bigint
+    FOR UPDATE
+) left_so
+"""
+RECENT = 256
 NEXT_NUM = "SELECT nextval('session_num')"
 
 ADD_ENTRY = """
@@ -128,23 +139,63 @@ DELETE FROM removed_sums r WHERE r.owner = %(owner)s AND r.log = %(log)s
 DROP_GARBAGE = "DELETE FROM garbage WHERE owner = %(owner)s AND unreached = %(log)s"
 
 
-class PostgresWriter(PostgresReader):
-    """A write transaction. A record that it returns still has its old change number; see `pending_rows`."""
+class RecentSessions:
+    """The sessions that this process wrote last, as it left them."""
 
-    def __init__(self, statements: Statements, clock: Now | None) -> None:
+    def __init__(self) -> None:
+        self._records: OrderedDict[Name, Record] = OrderedDict()
+
+    def get(self, name: Name) -> Record | None:
+        """A session as it was left."""
+        return self._records.get(name)
+
+    def note(self, latest: Mapping[Name, Record | None]) -> None:
+        """Follow a transaction that has ended well."""
+        for name, record in latest.items():
+            self._records.pop(name, None)
+            if record is not None:
+                self._records[name] = record
+        while len(self._records) > RECENT:
+            self._records.popitem(last=False)
+
+
+class PostgresWriter(PostgresReader):
+    """A write transaction. A record that it returns still has its old change number; see `pending_rows`.
+
+    Sessions that are `recent` are not read: a statement that travels with the others fails if one is not as it was left.
+    """
+
+    def __init__(
+        self, statements: Statements, clock: Now | None, recent: RecentSessions | None = None
+    ) -> None:
         super().__init__(statements, clock)
+        self._recent = recent
         self._backlog = PendingRows(statements)
         self._unused_keys: set[tuple[str, str, str]] = set()
+        self.assumed: set[Name] = set()
 
-    async def settled(self) -> set[str]:
-        """Write what was held back; returns the owners whose sessions have changed in this transaction."""
+    async def settled(self) -> PendingRows:
+        """Write what was held back, and tell of it."""
         await self._settle()
-        return self._backlog.owners
+        return self._backlog
 
     async def _settle(self) -> None:
+        self._recent = None  # from here on, rows are what this transaction has made of them
         await self._backlog.write()
 
+    async def _as_it_was_left(self, name: Name) -> Record | None:
+        """A session that this process wrote last, to be locked; None if it must be read."""
+        record = None if self._recent is None else self._recent.get(name)
+        if record is None or (name in self._backlog.latest and name not in self.assumed):
+            return None
+        if name not in self.assumed:
+            self.assumed.add(name)
+            await self._statements.queue(EXPECT, values_of(record))
+        return self._backlog.seen(record)
+
     async def session(self, owner: str, session_id: str) -> Record | None:
+        if (known := await self._as_it_was_left((owner, session_id))) is not None:
+            return known
         stored = await self._record(LOCKED_BY_ID, owner, session_id)
         if stored is None:
             return self._backlog.newly(owner, session_id)
@@ -174,10 +225,12 @@ class PostgresWriter(PostgresReader):
     async def put_lease(self, record: Record, lease: Lease) -> None:
         terms = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at)
         crc = lease_checksum(record.owner, record.num, lease)
+        self._recent = None
         await self._statements.queue(PUT_LEASE, (*terms, crc, record.owner, record.num))
         self._backlog.amend(record, lambda held: replace(held, lease=lease))
 
     async def put_read_at(self, record: Record, at: int) -> None:
+        self._recent = None
         await self._statements.queue(
             PUT_READ_AT, (at, read_checksum(record.owner, record.num, at), record.owner, record.num)
         )

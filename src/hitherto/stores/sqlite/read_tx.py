@@ -23,6 +23,7 @@ from hitherto.ports import (
     QuarantinedLog,
     RawCopy,
     Record,
+    Rescan,
     Scan,
     Spot,
     Totals,
@@ -37,6 +38,7 @@ from hitherto.values.checksums import beside_checksum, checksum, entry_seeds, lo
 from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
+from hitherto.values.positions import numbers_of, position_of
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
@@ -298,11 +300,14 @@ class SqliteReader:
             return None
         return [record for number in numbers for record in self._listed(owner, TITLED, number)]
 
-    async def changed(self, owner: str, given: Filter, after: int, limit: int, examine: int) -> Scan:
-        bound = self._bound(owner, given) | {"after": after, "examine": examine}
+    async def changed(self, owner: str, given: Filter, after: str, limit: int, examine: int) -> Rescan:
+        (known,) = numbers_of(after, 1)
+        bound = self._bound(owner, given) | {"after": known, "examine": examine}
         if given.day is not None:
             self._searched(owner).follow()
-        return self._take(owner, self._spoken(owner, given, self._walk(CHANGED, bound)), limit, examine)
+        walk = self._spoken(owner, given, self._walk(CHANGED, bound))
+        found = self._take(owner, walk, limit, examine)
+        return Rescan(found.records, position_of([found.last.order_at if found.last else known]), found.ended)
 
     async def count(self, owner: str, given: Filter) -> int:
         day = None if given.day is None else day_number(given.day)
@@ -405,15 +410,16 @@ class SqliteReader:
         bound = {"numbers": encode(found).decode(), "owner": self._owner(owner)}
         return [Spot(*row) for row in fetch(self._db, SPOTS, bound)]
 
-    async def changes(self, owner: str, after: int, limit: int) -> list[Change]:
-        bound = {"owner": self._owner(owner), "after": after, "limit": limit}
+    async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
+        (known,) = numbers_of(after, 1)
+        bound = {"owner": self._owner(owner), "after": known, "limit": limit}
         return [
-            Change(number=number, session=id_, kind=kind, revision=revision, key=key)
+            Change(position=position_of([number]), session=id_, kind=kind, revision=revision, key=key)
             for number, id_, kind, revision, key in fetch(self._db, CHANGES, bound)
         ]
 
-    async def newest(self, owner: str) -> int:
-        return int(fetch(self._db, NEWEST_CHANGE, {"owner": self._owner(owner)})[0][0])
+    async def newest(self, owner: str) -> str:
+        return position_of([int(fetch(self._db, NEWEST_CHANGE, {"owner": self._owner(owner)})[0][0])])
 
     async def memo(self, owner: str, method: str, key: str) -> Memo | None:
         rows = fetch(self._db, MEMO, (self._owner(owner), method, key))

@@ -46,6 +46,7 @@ from hitherto.stores.sqlite.search_index import (
 )
 from hitherto.stores.sqlite.write_tx import SqliteWriter
 from hitherto.tasks import Turns, finish_or_stop
+from hitherto.values.positions import covers
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
@@ -157,13 +158,13 @@ class SqliteStore:
         self._index.changed()
         return result
 
-    async def wait(self, owner: str, after: int, seconds: float) -> int:
+    async def wait(self, owner: str, after: str, seconds: float) -> str:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         bell = asyncio.Event()
         self._bells.add(bell)
         try:
-            while (newest := await self.read(lambda tx: tx.newest(owner))) <= after:
+            while covers(after, newest := await self.read(lambda tx: tx.newest(owner))):
                 left = deadline - loop.time()
                 if left <= 0:
                     break

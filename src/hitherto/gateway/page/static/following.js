@@ -20,25 +20,43 @@ function untilVisible() {
   });
 }
 
-// Merges two batches of changes; `from` is infinite if something between them is missing.
+// A position has a number for each lane of changes; a lane that is not there is at 0.
+const lanes = (position) => position.split(".").map(Number);
+
+// Whether a page that has come to `one` knows everything up to `other`.
+const covers = (one, other) => {
+  const known = lanes(one);
+  return lanes(other).every((number, lane) => number <= (known[lane] ?? 0));
+};
+
+// The position that covers both.
+const later = (one, other) => {
+  const [known, more] = [lanes(one), lanes(other)];
+  return Array.from({length: Math.max(known.length, more.length)}, (_, lane) => Math.max(known[lane] ?? 0, more[lane] ?? 0)).join(".");
+};
+
+// Whether a batch begins where this position ends, or before: nothing between them is missing.
+const follows = (news, position) => news.from !== null && position !== null && covers(position, news.from);
+
+// Merges two batches of changes; `from` is null if something between them is missing.
 const merge = (one, other) => ({
-  from: other.from > one.after ? Infinity : one.from,
-  after: Math.max(one.after, other.after),
+  from: follows(other, one.after) ? one.from : null,
+  after: one.after === null || other.after === null ? null : later(one.after, other.after),
   changed: [...one.changed, ...other.changed],
   gone: [...one.gone, ...other.gone],
 });
 
-const UNKNOWN = {from: Infinity, after: Infinity, changed: [], gone: []};
+const UNKNOWN = {from: null, after: null, changed: [], gone: []};
 
 // Calls `heard` with each batch of changes, one at a time, for as long as the page is open, and `away` when the server is gone, back, or
 // the sign-in ended. A batch that could not be handled is repeated. A session that is `apart`, as ephemeral ones are, has its own poll.
 // Without `after`, it starts now.
-export async function follow({after = -1, session, apart = false, heard, away}) {
-  let seen = Number(after), failures = 0, waiting = null, reading = null;
+export async function follow({after = null, session, apart = false, heard, away}) {
+  let seen = after, failures = 0, waiting = null, reading = null;
 
   async function ask(more = {}, signal = undefined) {
     const query = new URLSearchParams(more);
-    if (seen >= 0) query.set("after", seen);
+    if (seen !== null) query.set("after", seen);
     if (apart) query.set("session", session);
     return {from: seen, ...JSON.parse(await text(`/live?${query}`, signal))};
   }
@@ -46,17 +64,17 @@ export async function follow({after = -1, session, apart = false, heard, away}) 
   async function catchUp() {
     for (;;) {
       const news = await ask({now: "1"});
-      if (news.after === seen) return;
+      if (seen !== null && covers(seen, news.after)) return;
       await take(news);
     }
   }
 
   async function take(news) {
-    if (news.from > seen) return catchUp();
-    if (news.after <= seen) return;
+    if (news.after === null || (seen !== null && !follows(news, seen))) return catchUp();
+    if (seen !== null && covers(seen, news.after)) return;
     const [changed, gone] = [news.changed, news.gone].map((ids) => (session ? ids.filter((id) => id === session) : ids));
     if (changed.length || gone.length) await heard({changed, gone});
-    seen = news.after;
+    seen = seen === null ? news.after : later(seen, news.after);
   }
 
   async function read() {

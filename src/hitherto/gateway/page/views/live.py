@@ -1,6 +1,6 @@
 """`/live`: a long poll for changes since the page was rendered.
 
-A change is a hint to read again. The page sends the number of the last change that it knows, which means the same to
+A change is a hint to read again. The page sends the position that it has come to, which means the same to
 every server on the store; so it misses nothing, whichever server answers and however long the page was hidden.
 """
 
@@ -23,9 +23,9 @@ CHANGES = 500
 
 
 class LiveChanges(msgspec.Struct, frozen=True):
-    """The changed and the deleted sessions, and the number to send next."""
+    """The changed and the deleted sessions, and the position to send next."""
 
-    after: int
+    after: str
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
 
@@ -60,9 +60,9 @@ class Waiter:
 
 
 async def changes_since(
-    state: ServerState, caller: Caller, after: int | None, session: str | None, seconds: float = WAIT_SECONDS
+    state: ServerState, caller: Caller, after: str | None, session: str | None, seconds: float = WAIT_SECONDS
 ) -> LiveChanges:
-    """The changes after a number, waiting some seconds for the first. Without `after`, from now on.
+    """The changes after a position, waiting some seconds for the first. Without `after`, from now on.
 
     Raises `Refusal` if the sign-in was revoked.
     """
@@ -73,7 +73,7 @@ async def changes_since(
     async with _listening(state, home, caller, Waiter(session)) as waiting:
         while True:
             changes = await home.changes.since(caller.who, after=after, limit=CHANGES)
-            after = changes[-1].number if changes else after
+            after = changes[-1].position if changes else after
             relevant = [change for change in changes if waiting.concerns(change)]
             late = asyncio.get_running_loop().time() >= deadline
             if relevant or late or state.ending:
@@ -99,7 +99,7 @@ async def _listening(
         state.sockets.discard(waiting)
 
 
-def _live_changes(after: int, changes: list[Change]) -> LiveChanges:
+def _live_changes(after: str, changes: list[Change]) -> LiveChanges:
     return LiveChanges(
         after,
         tuple(change.session for change in changes if change.revision is not None),
