@@ -106,7 +106,7 @@ def _asked(
 ) -> tuple[list[str], float]:
     """The searches that ended in an error of the engine, and the most milliseconds of CPU that one took."""
     bad: list[str] = []
-    worst, dice = 0.0, setting.dice(f"searches {name}")
+    worst, slowest, dice = 0.0, "", setting.dice(f"searches {name}")
     limits = {"rate": 1e6, "burst": 1_000_000}
     with serving(url, environment=environment, limits=limits, noisy=bool(environment)) as server:
         _filled(server, dice, setting.of(short=100, full=12_000))
@@ -117,10 +117,12 @@ def _asked(
             before = spent(server.process.pid) + (spent(behind) if behind else 0.0)
             answer = server.rpc(method, {field: query})
             after = spent(server.process.pid) + (spent(behind) if behind else 0.0)
-            worst = max(worst, after - before)
+            if after - before > worst:
+                worst, slowest = after - before, f"{method} {query!r:.300}"
             code = answer.get("error", {}).get("data", {}).get("code")
             if "error" in answer and code not in KNOWN:
                 bad.append(f"{method} {query!r:.200}: {answer['error']}"[:500])
+    setting.say(f"{name}, {worst:.0f} ms: {slowest}")
     return bad, worst
 
 
