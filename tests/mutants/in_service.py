@@ -242,8 +242,8 @@ MUTANTS = (
     mutant(
         "queries-of-any-length",
         "values/words.py",
-        "QUERY_CHARS = 1_000\nQUERY_TERMS = 32\nQUERY_BEGINNINGS = 8\n",
-        "QUERY_CHARS = 1_000_000\nQUERY_TERMS = 100_000\nQUERY_BEGINNINGS = 100_000\n",
+        "QUERY_CHARS = 1_000\nQUERY_TERMS = 32\nQUERY_BEGINNINGS = 8\nQUERY_LETTERS = 1\n",
+        "QUERY_CHARS = 1_000_000\nQUERY_TERMS = 100_000\nQUERY_BEGINNINGS = QUERY_LETTERS = 100_000\n",
         "tests/values/test_words.py::test_a_query_is_bounded",
     ),
     Mutant(

@@ -275,15 +275,19 @@ def test_a_text_means_this_query(text: str, expected: Query) -> None:
 
 
 def test_a_query_is_bounded() -> None:
-    assert len(parse_query("a " * 500).terms) == QUERY_TERMS
+    assert len(parse_query(" ".join(f"a{n}" for n in range(100))).terms) == QUERY_TERMS
     assert parse_query("a" * 999 + " beyond").terms == (word("a" * TOKEN_CHARS),)
-    for terms in (
-        parse_query("title:a* " * 20).title,
-        parse_query("a* " * 20).terms,
-        parse_words("a* " * 20),
-    ):
+    assert parse_query("a b* a b*").terms == (word("a"), start("b"))
+    many = [f"a{n}*" for n in range(20)]
+    titles = parse_query(" ".join(f"title:{each}" for each in many)).title
+    for terms in (titles, parse_query(" ".join(many)).terms, parse_words(" ".join(many))):
         assert len(terms) == QUERY_BEGINNINGS
-    assert parse_query("a* " * 20 + "last").terms[-1] == word("last")
+    assert parse_query(" ".join([*many, "last"])).terms[-1] == word("last")
+    assert parse_query("a* b* c* last").terms == (start("a"), word("last"))
+
+
+def start(text: str) -> Term:
+    return Term((text,), prefix=True)
 
 
 @given(st.one_of(ANY_TEXT, QUERIES, st.from_regex(r'((title|tag|cwd|role|before|after|x):("|\S)*\s?)+')))

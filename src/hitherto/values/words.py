@@ -25,7 +25,9 @@ TOKEN_CHARS = 64
 QUERY_CHARS = 1_000
 QUERY_TERMS = 32
 QUERY_BEGINNINGS = 8
-"""Each may stand for thousands of words, whose messages are all collected before lists are compared."""
+QUERY_LETTERS = 1
+"""Each beginning may stand for thousands of words, whose messages are all collected before lists are compared; most of all a
+single letter or digit."""
 SNIPPET_WIDTH = 160
 
 # PostgreSQL keeps no position behind this one, and no more than so many of one word.
@@ -189,8 +191,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_query(text: str) -> Query:
-    """The query that a text means; every text means one. What is beyond `QUERY_CHARS`, `QUERY_TERMS` or
-    `QUERY_BEGINNINGS` is ignored.
+    """The query that a text means; every text means one. What is beyond `QUERY_CHARS`, `QUERY_TERMS`,
+    `QUERY_BEGINNINGS` or `QUERY_LETTERS` is ignored, and what is said twice.
 
     `word`, `"a phrase"`, `beginning*`, `title:…`, `tag:…`, `cwd:…`, `project:…`, `agent:…`, `role:…`, `before:…`,
     `after:…` with a date or time in UTC. Of a filter that can hold only once, the last is taken. An operator whose value cannot be
@@ -222,9 +224,20 @@ def parse_words(text: str) -> tuple[Term, ...]:
 
 
 def _bounded(terms: Iterable[Term]) -> tuple[Term, ...]:
-    beginnings = itertools.count(1)
-    kept = (term for term in terms if not term.prefix or next(beginnings) <= QUERY_BEGINNINGS)
+    """What of these is looked for, each once."""
+    beginnings, letters = itertools.count(1), itertools.count(1)
+    kept = (
+        term
+        for term in dict.fromkeys(terms)
+        if not (_is_letter(term) and next(letters) > QUERY_LETTERS)
+        and not (term.prefix and next(beginnings) > QUERY_BEGINNINGS)
+    )
     return tuple(itertools.islice(kept, QUERY_TERMS))
+
+
+def _is_letter(term: Term) -> bool:
+    """Whether it is the beginning of as many words as can be."""
+    return term.prefix and len(term.tokens) == 1 and len(term.tokens[0]) == 1
 
 
 def _term(text: str) -> Term | None:
