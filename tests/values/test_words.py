@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hitherto.values.words import (
     MAX_CHARS,
+    PHRASE_TOKENS,
     QUERY_BEGINNINGS,
     QUERY_TERMS,
     TOKEN_CHARS,
@@ -179,8 +180,8 @@ def test_every_store_finds_the_same(fts5: Finds, postgres: Finds, text: str, que
 def test_the_longest_query_is_answered_by_every_store(fts5: Finds, postgres: Finds) -> None:
     phrase = ("漢字" * 1_000)[:998]
     terms = parse_query(f'"{phrase}').terms
-    assert len(terms[0].tokens) == 998
-    for text, expected in ((phrase, True), (phrase[:-1], False)):
+    assert len(terms[0].tokens) == PHRASE_TOKENS
+    for text, expected in ((phrase[:PHRASE_TOKENS], True), (phrase[: PHRASE_TOKENS - 1], False)):
         assert matches(terms, words_of(text)) is expected
         assert fts5(words_of(text), terms) is expected
     assert postgres(words_of("漢字"), parse_query(" ".join(f"w{n}" for n in range(99))).terms) is False
@@ -278,6 +279,8 @@ def test_a_query_is_bounded() -> None:
     assert len(parse_query(" ".join(f"a{n}" for n in range(100))).terms) == QUERY_TERMS
     assert parse_query("a" * 999 + " beyond").terms == (word("a" * TOKEN_CHARS),)
     assert parse_query("a b* a b*").terms == (word("a"), start("b"))
+    (phrase,) = parse_query('"' + "a b " * 100 + 'c*"').terms
+    assert phrase == word(*("a", "b") * (PHRASE_TOKENS // 2))
     many = [f"a{n}*" for n in range(20)]
     titles = parse_query(" ".join(f"title:{each}" for each in many)).title
     for terms in (titles, parse_query(" ".join(many)).terms, parse_words(" ".join(many))):

@@ -28,6 +28,7 @@ QUERY_BEGINNINGS = 8
 QUERY_LETTERS = 1
 """Each beginning may stand for thousands of words, whose messages are all collected before lists are compared; most of all a
 single letter or digit."""
+PHRASE_TOKENS = 64
 SNIPPET_WIDTH = 160
 
 # PostgreSQL keeps no position behind this one, and no more than so many of one word.
@@ -244,8 +245,9 @@ def _term(text: str) -> Term | None:
     body = text.rstrip('*"')
     lowered = _lowered(_folded(body))
     found = tuple(lowered.split())
-    # `foo.*` asks for the word foo: it has ended before the star.
-    return Term(found, "*" in text[len(body) :] and not lowered.endswith(" ")) if found else None
+    # `foo.*` asks for the word foo: it has ended before the star. So does a phrase that is cut.
+    is_begun = "*" in text[len(body) :] and not lowered.endswith(" ") and len(found) <= PHRASE_TOKENS
+    return Term(found[:PHRASE_TOKENS], is_begun) if found else None
 
 
 def _value(text: str) -> str | None:
