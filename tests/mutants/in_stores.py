@@ -39,8 +39,8 @@ MUTANTS = (
     mutant(
         "refused-by-what-is-remembered",
         "stores/postgres/store.py",
-        "raise NotAsLeft if writer.assumed else error from error",
-        "raise",
+        "                if writer.assumed:\n                    raise NotAsLeft from error\n",
+        "",
         "tests/stores/test_postgres.py::test_a_refusal_is_not_due_to_what_was_remembered",
     ),
     mutant(

@@ -13,6 +13,7 @@ from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_json, encode
 from hitherto.ports import Record, Totals
 from hitherto.values.checksums import checksum, is_lease_whole, is_read_whole, lease_checksum, read_checksum
+from hitherto.values.positions import MOST_LANES
 
 Row = tuple[Any, ...]
 
@@ -30,7 +31,7 @@ NUM, ORDER_AT, CHANGE = (OWN.index(name) for name in ("num", "order_at", "change
 ID = len(OWN) + FIELDS.index("id")
 """Where in a row of `COLUMNS` is what lists go by."""
 
-LANES = 64
+LANES = MOST_LANES
 """In so many lanes are an owner's changes numbered."""
 
 _SUMMED = tuple(

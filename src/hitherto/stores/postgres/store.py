@@ -230,7 +230,9 @@ class PostgresStore:
             try:
                 return await work(writer), await writer.settled()
             except HithertoError as error:
-                raise NotAsLeft if writer.assumed else error from error
+                if writer.assumed:
+                    raise NotAsLeft from error
+                raise
             finally:
                 assumed = bool(writer.assumed)
 

@@ -27,7 +27,8 @@ LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"
 # Fails, by a division by zero, if the session is not as it was left. Its checksum stands for all of it but the change.
 EXPECT = f"""
 SELECT 1 / count(*) FROM (
-    SELECT FROM session WHERE owner = %(owner)s AND id = %(id)s AND crc & {(1 << 32 + REVISION_BITS) - 1} = %(crc)s
+    SELECT FROM session WHERE owner = %(owner)s AND id = %(id)s AND num = %(num)s AND revision = %(revision)s
+        AND crc & {(1 << 32 + REVISION_BITS) - 1} = %(crc)s
         AND lease_crc IS NOT DISTINCT FROM %(lease_crc)s::bigint AND read_crc IS NOT DISTINCT FROM %(read_crc)s::bigint
     FOR UPDATE
 ) left_so
@@ -172,7 +173,8 @@ class PostgresWriter(PostgresReader):
         self._recent = recent
         self._backlog = PendingRows(statements)
         self._unused_keys: set[tuple[str, str, str]] = set()
-        self.assumed: set[Name] = set()
+        self.assumed: dict[Name, Record] = {}
+        """The sessions that were not read."""
 
     async def settled(self) -> PendingRows:
         """Write what was held back, and tell of it."""
@@ -185,12 +187,15 @@ class PostgresWriter(PostgresReader):
 
     async def _as_it_was_left(self, name: Name) -> Record | None:
         """A session that this process wrote last, to be locked; None if it must be read."""
-        record = None if self._recent is None else self._recent.get(name)
-        if record is None or (name in self._backlog.latest and name not in self.assumed):
+        if self._recent is None:
             return None
-        if name not in self.assumed:
-            self.assumed.add(name)
-            await self._statements.queue(EXPECT, values_of(record))
+        if name in self.assumed:
+            return self._backlog.seen(self.assumed[name])
+        record = self._recent.get(name)
+        if record is None or name in self._backlog.latest:
+            return None
+        self.assumed[name] = record
+        await self._statements.queue(EXPECT, values_of(record))
         return self._backlog.seen(record)
 
     async def session(self, owner: str, session_id: str) -> Record | None:
