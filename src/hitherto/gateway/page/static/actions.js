@@ -2,7 +2,7 @@
 
 import {SignedOut, call, text} from "./wire.js";
 import {showError, idOf, say} from "./shared.js";
-import {deleteSoon} from "./deleting.js";
+import {deleteSoon} from "./deletion.js";
 import {forgetSent, keepDraft, keyOf, sentPrompt, unsentText} from "./drafts.js";
 import {atEnd, feed, link, named, toEnd} from "./feed.js";
 import {beginSheets, go, leave, press, showUndo} from "./sheets.js";

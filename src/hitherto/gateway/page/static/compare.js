@@ -1,9 +1,9 @@
 // Compares two sessions: loads more of either without moving the other.
 
 import {load} from "./wire.js";
-import {follow} from "./following.js";
+import {follow} from "./changes.js";
 import {away, begin, showError, showTimes} from "./shared.js";
-import {beginCopying} from "./copying.js";
+import {beginCopying} from "./clipboard.js";
 
 async function more(link) {
   const name = `side-${link.dataset.side}`;

@@ -1,7 +1,7 @@
 // The list: searches as you type, loads more rows as you scroll, moves rows up when they get messages.
 
 import {call, load} from "./wire.js";
-import {follow} from "./following.js";
+import {follow} from "./changes.js";
 import {beginSelection, choose, settle} from "./selection.js";
 import {away, begin, showError, idOf, rename, retag, say, showTimes} from "./shared.js";
 

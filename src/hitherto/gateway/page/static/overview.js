@@ -1,6 +1,6 @@
 // Keyboard access to charts: one tab stop for each, arrow keys between marks.
 
-import {follow} from "./following.js";
+import {follow} from "./changes.js";
 import {away, begin} from "./shared.js";
 
 const STEPS = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};

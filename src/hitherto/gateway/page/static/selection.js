@@ -2,8 +2,8 @@
 
 import {call} from "./wire.js";
 import {askForTag, showError, idOf, say, tagsOf} from "./shared.js";
-import {deleteSoon} from "./deleting.js";
-import {exportAll} from "./exporting.js";
+import {deleteSoon} from "./deletion.js";
+import {exportAll} from "./export.js";
 
 const bar = document.getElementById("chosen");
 const counter = document.getElementById("how-many");

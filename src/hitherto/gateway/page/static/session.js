@@ -1,13 +1,13 @@
 // The session page: opens at the end or at a message, follows new messages, and handles the keys.
 
 import {Refused, load} from "./wire.js";
-import {follow} from "./following.js";
+import {follow} from "./changes.js";
 import {beginActions, focusQuestion, openMenu, forgetArrivedPrompt, settle, focusPrompt} from "./actions.js";
-import {beginCopying} from "./copying.js";
+import {beginCopying} from "./clipboard.js";
 import {
   MOST, address, atEnd, chosen, entries, feed, here, inTurn, link, point, session, showAt, loadWindow, toEnd, toFirst, toLast, trim, scrollToMessage, watch,
 } from "./feed.js";
-import {beginFinding, beginJumping, find, jump, stepHit} from "./finding.js";
+import {beginFinding, beginJumping, find, jump, stepHit} from "./find.js";
 import {away, begin, showError, rename, retag, say, showTimes} from "./shared.js";
 
 const fresh = document.getElementById("fresh");

@@ -1,8 +1,8 @@
 // A sheet, or a checkpoint, as its own page.
 
-import {follow} from "./following.js";
+import {follow} from "./changes.js";
 import {away, begin} from "./shared.js";
-import {beginCopying} from "./copying.js";
+import {beginCopying} from "./clipboard.js";
 import {beginSheets} from "./sheets.js";
 
 const session = document.getElementById("main").dataset.session;

@@ -3,8 +3,8 @@
 import {LONG_TIMEOUT, Refused, call, load} from "./wire.js";
 import {showError, say, showTimes} from "./shared.js";
 import {draft, keepDraft} from "./drafts.js";
-import {copyText} from "./copying.js";
-import {download} from "./exporting.js";
+import {copyText} from "./clipboard.js";
+import {download} from "./export.js";
 
 const sheet = document.getElementById("sheet");
 const sessionOf = (at) => decodeURIComponent(at.closest("[data-session]").dataset.session);

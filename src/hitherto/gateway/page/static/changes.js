@@ -1,5 +1,5 @@
 // Follows changes: one page in this browser polls the server and passes changes on to the others, so that however many are open, they
-// hold one connection. A hidden page does not poll, and catches up when it is untilVisible again.
+// hold one connection. A hidden page does not poll, and catches up when it is visible again.
 
 import {SignedOut, text} from "./wire.js";
 
