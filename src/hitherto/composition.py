@@ -116,4 +116,5 @@ def engine(model: str | None = None) -> Engine:
     """The engine that answers prompts, with this model or that of the settings. It imports nothing slow yet."""
     from hitherto.engines.model import ModelEngine  # imported here because most callers run no prompts
 
-    return ModelEngine(read_settings(model=model).model)
+    settings = read_settings(model=model)
+    return ModelEngine(settings.model, windows=dict(settings.windows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,7 @@ MODELS = "HITHERTO_MODELS"
 LIST_IMPORTED = "HITHERTO_LIST_IMPORTED"
 COMPACT_AT = "HITHERTO_COMPACT_AT"
 COMPACT_KEEP_TOKENS = "HITHERTO_COMPACT_KEEP_TOKENS"
+WINDOWS = "HITHERTO_WINDOWS"
 DM_SCOPE = "HITHERTO_DM_SCOPE"
 RESET = "HITHERTO_RESET"
 PAGE = "HITHERTO_PAGE"
@@ -49,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lists_imported: bool = True
     compact_at: float = 0.8
     compact_keep_tokens: int = 20_000
+    windows: tuple[tuple[str, int], ...] = ()
     dm_scope: str = ""
     reset: str = ""
     page: str = "http://127.0.0.1:8787"
@@ -83,6 +85,7 @@ def read_settings(
         lists_imported=environ.get(LIST_IMPORTED, "").strip().lower() not in _NO,
         compact_at=_share(environ, COMPACT_AT, 0.8),
         compact_keep_tokens=_number(environ, COMPACT_KEEP_TOKENS, 20_000),
+        windows=tuple(_windows(environ)),
         dm_scope=environ.get(DM_SCOPE, ""),
         reset=environ.get(RESET, ""),
         page=environ.get(PAGE) or Settings().page,
@@ -112,6 +115,19 @@ def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= LARGEST_NUMBER):
         raise InvalidInput(f"{name} must be a whole number above 0, not {text!a:.40}")
     return int(text)
+
+
+def _windows(environ: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Models and how many tokens each sees: `ollama:qwen3:8b=32768, gpt-5=400k`."""
+    for each in environ.get(WINDOWS, "").replace(",", " ").split():
+        model, _, tokens = each.rpartition("=")
+        match = _SIZE.fullmatch(tokens.replace("_", ""))
+        window = int(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
+        if not (model and 0 < window <= LARGEST_NUMBER):
+            raise InvalidInput(
+                f"{WINDOWS} must be models and their windows, such as ollama:qwen3:8b=32768, not {each!a:.80}"
+            )
+        yield model, window
 
 
 def _size(environ: Mapping[str, str], name: str, otherwise: int) -> int:

@@ -40,12 +40,18 @@ def test_a_size_is_a_number_with_or_without_a_unit(text: str, size: int) -> None
     [
         *(("HITHERTO_COMPACT_AT", text) for text in ("0", "1.1", "-1", "80", "nan", "inf", "x", "%")),
         *(("HITHERTO_COMPACT_KEEP_TOKENS", text) for text in ("0", "-5", "1.5", "many", "٣", "9" * 30)),
+        *(("HITHERTO_WINDOWS", text) for text in ("32768", "=5", "a:b=", "a:b=0", "a:b=-1", "a=5, b=many")),
         *(("HITHERTO_RAW_BUDGET", text) for text in ("-1", "2 XB", "GB", "1e9", "٣", "9" * 20, "9999999 TB")),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_its_name(name: str, text: str) -> None:
     with pytest.raises(InvalidInput, match=name):
         read_settings({name: text})
+
+
+def test_the_windows_of_models_are_set_one_by_one() -> None:
+    found = read_settings({"HITHERTO_WINDOWS": "ollama:qwen3:8b=32768, gpt-5=400k\nlocal=1_000"})
+    assert found.windows == (("ollama:qwen3:8b", 32_768), ("gpt-5", 400_000), ("local", 1_000))
 
 
 def test_scopes_of_direct_messages_are_read_when_they_are_asked_for() -> None:

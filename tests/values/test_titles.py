@@ -43,6 +43,27 @@ BIDI = "\u202e\u2066\u200f\u061c\ufeff"
         (f"turn{BIDI}ed\x00 round\x07", "turned round"),
         ("漢字のタイトル", "漢字のタイトル"),
         ("Warmup the cache", "Warmup the cache"),
+        ("/review the parser in src", "/review the parser in src"),
+        (
+            "<command-message>fix-issue is running…</command-message>\n<command-name>/fix-issue</command-name>\n"
+            "<command-args>1408 the retry never ends</command-args>",
+            "/fix-issue 1408 the retry never ends",
+        ),
+        (
+            "<command-name>review</command-name><command-args>a.py\n\nand   b.py</command-args>",
+            "/review a.py and b.py",
+        ),
+        ("Implement the following plan:\n\n# Retry with backoff\n\n## Context", "Retry with backoff"),
+        (
+            "Implement the following plan:\n\n# Plan: Retry with backoff\n\nFirst the queue",
+            "Retry with backoff",
+        ),
+        (
+            "Please implement this plan:\n\n# Implementation Plan\n\n## Split the parser\n- a",
+            "Split the parser",
+        ),
+        ("Implement the following plan in small steps", "Implement the following plan in small steps"),
+        ("# Plan: tidy up", "Plan: tidy up"),
     ],
 )
 def test_a_prompt_gives_this_title(prompt: str, title: str) -> None:
@@ -60,6 +81,9 @@ def test_a_prompt_gives_this_title(prompt: str, title: str) -> None:
         "Warmup",
         "/clear",
         "/model opus",
+        "Implement the following plan:",
+        "Implement the following plan:\n\n# Plan\n\n---\n",
+        "<command-name>/effort</command-name><command-args>high</command-args>",
         "/init\n",
         "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>",
         "<user_instructions>be good</user_instructions>",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 TITLE_WIDTH = 80
 # Bounds for what a title is looked for in: more is not read.
@@ -23,7 +24,18 @@ _WRAPPERS = frozenset({"user_query", "user_request", "userrequest", "user_messag
 _REQUEST_HEADING = re.compile(r"^#+ My request for [^\n:]{1,40}:", re.MULTILINE)
 _FILE_INSTRUCTIONS = re.compile(r"# (?:AGENTS|CLAUDE|GEMINI)\.md instructions[^\n]*\n*", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\[(?:Image|Pasted text|Attachment|File)\b[^\]\n]{0,200}\]\s*")
-_SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?=\s|$)")
+_SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:.-]*(?=\s|$)")
+# How Claude Code writes down that a command was given, and what stood behind its name.
+_COMMAND_BLOCK = ("<command-name>", "<command-message>", "<command-args>")
+_FEW_WORDS = 2
+"""With fewer words behind it, a command only sets something: `/model opus`."""
+# What a program writes before a plan that somebody has agreed to.
+_PLAN = re.compile(
+    r"(?:please\s+)?(?:implement|execute|carry out|follow)\s+(?:the|this)\s+(?:following\s+|attached\s+|approved\s+)?plan"
+    r"(?:\s+below)?\s*[:.]?\s*(?:\n|$)",
+    re.IGNORECASE,
+)
+_PLAN_HEADING = re.compile(r"(?:implementation\s+)?plan\b\s*(?:[:\u2013\u2014-]\s*|$)", re.IGNORECASE)
 _INJECTED = (
     "caveat: the messages below were generated",
     "[request interrupted by user",
@@ -48,11 +60,47 @@ def clean_title(text: str) -> str:
 
 def title_from(text: str) -> str | None:
     """A title of at most `TITLE_WIDTH` characters from a prompt; None if nobody wrote it or it says nothing."""
-    said = _said(_TERMINAL_CODES.sub("", text[:_MAX_CHARS]))
-    if not said or _SLASH_COMMAND.match(said):
-        return None
-    title = _shortened(_first_paragraph(said))
+    plain = _TERMINAL_CODES.sub("", text[:_MAX_CHARS])
+    said = _command(plain) or _said(plain)
+    if said.startswith("/") and (command := _SLASH_COMMAND.match(said)):
+        return _shortened(clean_title(said)) if len(said[command.end() :].split()) >= _FEW_WORDS else None
+    title = _shortened(_of_plan(said) if _PLAN.match(said) else _first_paragraph(said))
     return title if any(map(str.isalnum, title)) else None
+
+
+def opening(text: str, chars: int) -> str | None:
+    """The beginning of a prompt, as much as gives its title, of about so many characters; None if it gives none."""
+    title = title_from(text)
+    return title if title is None or title_from(text[:chars]) != title else text[:chars]
+
+
+def stand_in(prompts: Iterable[str], answers: Iterable[str]) -> str | None:
+    """A title for a conversation none of whose prompts gives one: a command as it was typed, or what was answered."""
+    commands = (_command(text) or text.strip() for text in prompts)
+    typed = (clean_title(text) for text in commands if _SLASH_COMMAND.match(text))
+    return next(filter(None, typed), None) or next(filter(None, map(title_from, answers)), None)
+
+
+def _command(text: str) -> str:
+    """A slash command as it was typed, if the text begins with the marks of one; else ''."""
+    if not text.lstrip("\ufeff \t\r\n").startswith(_COMMAND_BLOCK):
+        return ""
+    name, words = _between(text, "command-name"), _between(text, "command-args")
+    return f"/{name.removeprefix('/')} {words}".rstrip() if name else ""
+
+
+def _between(text: str, tag: str) -> str:
+    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
+
+
+def _of_plan(text: str) -> str:
+    """The first line of a plan that says something, without the word for what it is."""
+    rest = text[: 100 * TITLE_WIDTH]
+    while (plan := _PLAN.match(rest)) is not None:
+        rest = rest[plan.end() :].lstrip()
+    lines = (_LINE_MARKS.sub("", line).strip() for line in rest.splitlines())
+    named = (_PLAN_HEADING.sub("", line, count=1) for line in lines if not _UNDERLINE.match(line))
+    return next((title for line in named if any(map(str.isalnum, title := clean_title(line)))), "")
 
 
 def _said(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from hitherto.model import (
@@ -79,6 +79,37 @@ def total(entries: Iterable[Entry]) -> Tokens:
     """The tokens of all of them."""
     counts = [tokens_of(entry) for entry in entries]
     return Tokens(sum(each.number for each in counts), any(each.estimated for each in counts))
+
+
+def context_size(history: Sequence[Entry]) -> Tokens:
+    """How much of a window the history takes: what the newest answer reports, and an estimate of what follows it.
+
+    Usage from before the context was made smaller describes another context, even where it was kept: then, and if no
+    answer reports any, all of it is estimated.
+    """
+    reported = last_reported(history)
+    if reported is None:
+        return Tokens(total(history).number, estimated=True)
+    place, used = reported
+    after = total(history[place + 1 :])
+    return Tokens(used + after.number, estimated=place + 1 < len(history))
+
+
+def last_reported(history: Sequence[Entry]) -> tuple[int, int] | None:
+    """The place of the newest answer that says how much of the window it took, and how much; None if none does."""
+    since = max((entry.at for entry in history if _is_summary(entry)), default=None)
+    for place in range(len(history) - 1, -1, -1):
+        entry = history[place]
+        if since is not None and entry.at < since:
+            return None
+        if entry.role == "assistant" and entry.usage and entry.usage.input is not None:
+            return place, entry.usage.input + (entry.usage.output or 0)
+    return None
+
+
+def _is_summary(entry: Entry) -> bool:
+    """Whether the entry stands for what was said before it: by a compaction here, or by another agent's."""
+    return bool(entry.meta.get("compaction") or entry.meta.get("compact_summary"))
 
 
 def _part(part: Part) -> int:

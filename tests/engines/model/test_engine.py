@@ -83,6 +83,16 @@ async def test_garbage_is_collected_afterwards_just_as_it_was_before(provider: P
     assert provider.requests
 
 
+async def test_a_window_that_was_set_goes_before_the_one_that_is_known(provider: Provider) -> None:
+    windows = {"claude-sonnet-5": 9_000, "openai:gpt-5": 5_000}
+    async with opened(ModelEngine(ANTHROPIC, windows=windows)) as conversation:
+        assert await conversation.window(Choices()) == 9_000
+        assert await conversation.window(Choices(model="gpt-5")) == 5_000
+        assert await conversation.window(Choices(model="openai:gpt-4o")) == 128_000
+        assert await conversation.window(Choices(model="openai:nobody-knows")) is None
+    assert not provider.requests
+
+
 async def test_without_a_model_a_prompt_says_at_once_what_to_set() -> None:
     async with opened(ModelEngine()) as conversation:
         with pytest.raises(ModelMissing, match="HITHERTO_MODEL"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -56,8 +56,10 @@ async def talked(sessions: Sessions, texts: Sequence[str] = TEXTS) -> str:
     return session.id
 
 
-async def compacted(sessions: Sessions, name: str, session_id: str) -> Any:
-    async with sessions.opened(ANN, session_id, ModelEngine(name)) as opened:
+async def compacted(
+    sessions: Sessions, name: str, session_id: str, windows: Mapping[str, int] | None = None
+) -> Any:
+    async with sessions.opened(ANN, session_id, ModelEngine(name, windows=windows)) as opened:
         return await opened.compact()
 
 
@@ -154,12 +156,9 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(
 
 
 async def test_what_does_not_fit_the_model_s_window_is_not_sent(
-    provider: Provider, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, sessions: Sessions
 ) -> None:
-    from hitherto.engines.model import price
-
-    monkeypatch.setattr(price, "window_of", lambda _: 9_000)
-    done = await compacted(sessions, ANTHROPIC, await talked(sessions))
+    done = await compacted(sessions, ANTHROPIC, await talked(sessions), {ANTHROPIC: 9_000})
     assert (done.compacted, "do not fit" in done.fallback) == (True, True)
     assert provider.requests == []
 

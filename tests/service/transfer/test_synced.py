@@ -54,6 +54,33 @@ async def test_a_session_is_taken_in_with_its_own_times(
     assert [hit.session.id for hit in (await reader.search(ann, "text")).hits] == ["claude:1"]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "answer", "title"),
+    [
+        ("<command-name>/init</command-name><command-args></command-args>", "I read the code.", "/init"),
+        ("[Image #1]", "The picture shows a queue.\n\nIt is full.", "The picture shows a queue."),
+        ("Implement the following plan:", "I need the plan first.", "I need the plan first."),
+        ("[Image #1]", "…", None),
+    ],
+)
+async def test_a_session_without_a_telling_prompt_is_called_by_its_command_or_its_first_answer(
+    sessions: Sessions,
+    reader: Sessions,
+    clock: Clock,
+    ann: Principal,
+    prompt: str,
+    answer: str,
+    title: str | None,
+) -> None:
+    said = replace(entry("b", answer), role="assistant")
+    await sessions.transfer.sync(ann, imported(clock), [entry("a", prompt), said])
+    assert (await reader.get(ann, "claude:1")).title == title
+    # A prompt that tells more comes later: its source then names the session by it.
+    more = [entry("a", prompt), said, entry("c", "Sort the queue")]
+    await sessions.transfer.sync(ann, imported(clock, title="Sort the queue"), more)
+    assert (await reader.get(ann, "claude:1")).title == "Sort the queue"
+
+
 async def test_bytes_that_entries_were_read_from_are_kept_as_they_are_unless_they_are_too_many(
     sessions: Sessions, reader: Sessions, clock: Clock, ann: Principal
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.engine import Choices, Event, Message, Notice, Turn, answering
 from hitherto.errors import ModelBusy
-from hitherto.model import Entry, Principal, Text, Usage
+from hitherto.model import Draft, Entry, Principal, Text, Usage
 from hitherto.ports import Store
 from hitherto.service import Sessions
 from hitherto.summariser import CompactionPolicy, Finding, Summary
@@ -89,7 +89,7 @@ async def test_a_turn_can_be_cancelled_while_its_context_is_summarised(
     assert (found.status, found.last_compaction) == ("idle", None)
 
 
-@pytest.mark.parametrize(("at", "made"), [(0.5, True), (0.9, False), (0.95, False), (0.8999, True)])
+@pytest.mark.parametrize(("at", "made"), [(0.5, True), (0.92, False), (0.95, False), (0.8999, True)])
 async def test_the_share_of_the_window_at_which_it_is_done_can_be_set(
     store: Store, clock: Clock, ann: Principal, at: float, made: bool
 ) -> None:
@@ -99,6 +99,40 @@ async def test_the_share_of_the_window_at_which_it_is_done_can_be_set(
     for text in ("The first question", "The second question"):
         await ask_once(sessions, ann, session.id, engine, text)
     assert bool(await sessions.checkpoints(ann, session.id)) is made
+
+
+async def test_a_context_that_no_answer_has_measured_is_made_smaller_before_it_is_sent(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session, engine = await sessions.create(ann), Scripted(says("Noted."), window=1_000)
+    for number in range(4):
+        await sessions.append(ann, session.id, [Draft(role="user", parts=(Text(text=f"{number}" * 1_000),))])
+    await ask_once(sessions, ann, session.id, engine, "What was that?")
+    assert len(engine.turns[0].history) < 5
+    assert [each.reason for each in await sessions.checkpoints(ann, session.id)] == ["compaction"]
+
+
+async def test_what_was_added_since_an_answer_is_part_of_the_size(sessions: Sessions, ann: Principal) -> None:
+    session = await sessions.create(ann)
+    engine = Scripted(says("Noted.", usage=Usage(input=300, output=100)), window=1_000)
+    await ask_once(sessions, ann, session.id, engine, "The first question")
+    await sessions.append(ann, session.id, [Draft(role="user", parts=(Text(text="x" * 2_400),))])
+    await ask_once(sessions, ann, session.id, engine, "The second question")
+    assert len(await sessions.checkpoints(ann, session.id)) == 1
+
+
+async def test_a_window_that_nobody_knows_is_assumed_and_that_is_said(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session, watcher = await sessions.create(ann), Watcher()
+    engine = Scripted(says("Noted."), window=None)
+    drafts = [Draft(role="user", parts=(Text(text=f"word{number} " * 20_000),)) for number in range(4)]
+    await sessions.append(ann, session.id, drafts)
+    await ask_once(sessions, ann, session.id, engine, "What was that?", emit=watcher)
+    (notice,) = [update for update in watcher.seen if isinstance(update, Notice)]
+    assert "128,000 tokens are assumed" in notice.text
+    assert "HITHERTO_WINDOWS" in notice.text
+    assert sum(isinstance(update, Compacted) for update in watcher.seen) == 1
 
 
 async def test_what_is_kept_can_be_set_for_all_who_ask(store: Store, clock: Clock, ann: Principal) -> None:

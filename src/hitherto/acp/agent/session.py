@@ -16,10 +16,10 @@ from hitherto.engine import Context, Conversation, Engine, Host, Setup
 from hitherto.errors import Busy, HithertoError
 from hitherto.model import Json, Part, Principal, Session, Shrunk
 from hitherto.service import Sessions
-from hitherto.service.turns.context import tokens_used
 from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Outcome, Update
 from hitherto.values.mcp_servers import McpServer
+from hitherto.values.token_count import last_reported
 
 USAGE_ENTRIES = 100
 """How many of the last entries are searched for the tokens that the last answer used."""
@@ -182,8 +182,8 @@ class AttachedSession:
         page = await self._sessions.history(
             self._who, self.target, last=True, limit=USAGE_ENTRIES, max_bytes=PAGE_BYTES
         )
-        used = tokens_used(page.entries)
-        if used is None:
+        reported = last_reported(page.entries)
+        if reported is None:
             return
         with suppress(HithertoError):  # the next prompt reports what is wrong with the engine
             await asyncio.shield(ready)
@@ -191,7 +191,7 @@ class AttachedSession:
                 await self._warm.wait()
             size = await self._engine.conversation.window(choices(self.chosen, {}))
             if not self.running:  # a running turn knows better
-                self.display.emit(Context(used=used, size=size))
+                self.display.emit(Context(used=reported[1], size=size))
 
     def _open(self) -> asyncio.Future[OpenSession]:
         self._opened = asyncio.get_running_loop().create_future()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from hitherto.engines.model.summary import (
 from hitherto.engines.model_names import full_name
 from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable, install_advice
 from hitherto.model import Entry
+from hitherto.prices import window_of
 from hitherto.summaries.builtin import room_for
 from hitherto.summariser import CompactionPolicy, Summariser, Summary
 from hitherto.values.token_count import estimate
@@ -44,18 +45,26 @@ SUMMARY_SECONDS = 120.0
 
 class ModelEngine:
     """Answers with the model that a turn chooses, else with `default_model`; keys and addresses come from the
-    environment. `pause` waits between two tries of a request."""
+    environment. `pause` waits between two tries of a request. `windows` says of models how many tokens they see, with
+    or without the provider in front; of others it is what is known of them."""
 
-    def __init__(self, default_model: str | None = None, *, pause: Pause = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        default_model: str | None = None,
+        *,
+        pause: Pause = asyncio.sleep,
+        windows: Mapping[str, int] | None = None,
+    ) -> None:
         self._default = default_model
         self._pause = pause
+        self._windows = windows or {}
 
     @asynccontextmanager
     async def open(self, setup: Setup) -> AsyncIterator[Conversation]:
         """A conversation; its MCP servers start meanwhile, and end with the block."""
         async with AsyncExitStack() as stack:
             servers = await stack.enter_async_context(_servers(setup)) if setup.mcp_servers else None
-            yield _ModelConversation(self._default, self._pause, setup, servers, stack)
+            yield _ModelConversation(self._default, self._pause, self._windows, setup, servers, stack)
 
 
 class _ModelConversation:
@@ -63,24 +72,24 @@ class _ModelConversation:
         self,
         default: str | None,
         pause: Pause,
+        windows: Mapping[str, int],
         setup: Setup,
         servers: McpServers | None,
         stack: AsyncExitStack,
     ) -> None:
         self._default, self._pause, self._setup, self._servers = default, pause, setup, servers
-        self._stack = stack
+        self._windows, self._stack = windows, stack
         self._models: dict[str, Model] = {}
 
     async def run(self, turn: Turn) -> AsyncIterator[Event]:
         name = self._name(turn.choices)
         model, tools = await self._model(name), await self._tools()
         from hitherto.engines.model.loop import run_turn
-        from hitherto.engines.model.price import window_of
         from hitherto.engines.model.settings import for_turn
 
         instructions = system_prompt(turn.choices, self._setup.roots)
         model_call = for_turn(model, turn.choices, instructions, tools.values(), self._pause)
-        async with aclosing(run_turn(turn, model_call, tools, window_of(name))) as events:
+        async with aclosing(run_turn(turn, model_call, tools, self._window(name))) as events:
             async for event in events:
                 yield event
 
@@ -99,9 +108,7 @@ class _ModelConversation:
     async def window(self, choices: Choices) -> int | None:
         name = self._name(choices)
         await self._model(name)  # what cannot be connected to will answer nothing
-        from hitherto.engines.model.price import window_of
-
-        return await asyncio.to_thread(window_of, name)
+        return await asyncio.to_thread(self._window, name)
 
     def summariser(self, choices: Choices) -> Summariser | None:
         return _Summariser(self, choices) if choices.model or self._default else None
@@ -110,18 +117,24 @@ class _ModelConversation:
         """What the model makes of these entries, asked once and without tools. Raises an `EngineError`."""
         name, room = self._name(choices), room_for(retired, policy)
         model, request = await self._model(name), await asyncio.to_thread(summary_request, retired)
-        from hitherto.engines.model.price import usage_of, window_of
+        from hitherto.engines.model.price import usage_of
         from hitherto.engines.model.request import request_once, text_of
         from hitherto.engines.model.settings import for_summary
 
         instructions, tokens = summary_instructions(room, policy.facts), room + FACT_TOKENS
-        window = await asyncio.to_thread(window_of, name)
+        window = await asyncio.to_thread(self._window, name)
         if window is not None and estimate(instructions) + estimate(request) + tokens > window:
             raise ContextTooLong(f"the messages to summarise do not fit the window of {name}")
         response = await request_once(for_summary(model, choices, instructions, tokens), request)
         if response.finish_reason in ("length", "content_filter"):
             raise EngineError(f"{name} did not finish its summary: {response.finish_reason}")
         return replace(parse_summary(text_of(response), retired, room), model=name, usage=usage_of(response))
+
+    def _window(self, name: str) -> int | None:
+        """How many tokens the model of this full name sees: what was set, else what is known."""
+        provider, _, model = name.partition(":")
+        named = (name, f"{provider.partition('-')[0]}:{model}", model)
+        return next((self._windows[each] for each in named if each in self._windows), None) or window_of(name)
 
     def _name(self, choices: Choices) -> str:
         return full_name(choices.model or self._default, os.environ)

@@ -18,10 +18,16 @@ from hitherto.engines.model.price import usage_of
 from hitherto.engines.model.reply import message_of
 from hitherto.engines.model.request import ModelCall, stream_request
 from hitherto.engines.tool_calls import Tool, refused_call, run_calls
-from hitherto.model import Entry, Json, Part, Role, ToolCall
+from hitherto.errors import ContextTooLong
+from hitherto.limits import LARGEST_NUMBER
+from hitherto.model import Entry, Json, Part, Role, ToolCall, Usage
+from hitherto.values.token_count import context_size
 
 MAX_REQUESTS = 200
 """What a turn may ask of the model when the caller sets no bound."""
+
+MEANWHILE = LARGEST_NUMBER
+"""The time of what a running turn adds: after all that is stored."""
 
 PAUSED = "suspended"
 """The state of an answer in which the model has only paused: asked again, it continues."""
@@ -56,12 +62,13 @@ async def run_turn(
             yield event
         if not continues or response.finish_reason in ENDINGS:
             return
-        history.append(_entry("assistant", message.parts, message.meta))
+        history.append(_entry("assistant", message.parts, message.meta, message.usage))
         async with aclosing(run_calls(calls, tools, turn.permit)) as events:
             async for event in events:
                 yield event
                 if isinstance(event, ToolEnded):
                     history.append(_entry("tool", (event.result, *event.extra), event.meta))
+        await asyncio.to_thread(_expect_room, history, window)
     yield Stopped(reason="max_turn_requests")
 
 
@@ -79,6 +86,12 @@ def _after(
         yield Stopped(reason=reason)
 
 
-def _entry(role: Role, parts: tuple[Part, ...], meta: Json) -> Entry:
+def _expect_room(history: Sequence[Entry], window: int | None) -> None:
+    """Raise `ContextTooLong` before a request is sent that cannot fit: a tool may have returned much."""
+    if window is not None and (used := context_size(history)).number > window:
+        raise ContextTooLong(f"the context takes about {used.number:,} tokens, and the model sees {window:,}")
+
+
+def _entry(role: Role, parts: tuple[Part, ...], meta: Json, usage: Usage | None = None) -> Entry:
     """An entry as it will be read from the store, as far as a model sees it."""
-    return Entry(id="", at=0, role=role, parts=parts, meta=meta)
+    return Entry(id="", at=MEANWHILE, role=role, parts=parts, usage=usage, meta=meta)

@@ -24,18 +24,6 @@ def usage_of(response: ModelResponse) -> Usage:
     )
 
 
-def window_of(name: str) -> int | None:
-    """How many tokens the model of this full name sees; None if that is not known."""
-    from genai_prices.data_snapshot import get_snapshot
-
-    provider, _, model = name.partition(":")
-    try:
-        _, known = get_snapshot().find_provider_model(model, None, provider.removeprefix("gateway/"), None)
-    except LookupError:
-        return None
-    return known.context_window
-
-
 def _cost(response: ModelResponse) -> float | None:
     from genai_prices import calc_price
 

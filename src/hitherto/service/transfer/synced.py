@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.limits import NAME_CHARS, is_storable
-from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry
+from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry, plain_text
 from hitherto.ports import PackedCopy, RawCopy, Reader, Record, Writer
 from hitherto.service.catalog.metadata import claim_fields, folder_fields, title_fields
 from hitherto.service.catalog.sessions import add_session
@@ -31,8 +31,11 @@ from hitherto.service.validation import (
 )
 from hitherto.values import spans as algebra
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
+from hitherto.values.titles import stand_in
 
 BATCH = 1_000
+BEGINNING = 50
+"""Of how many entries a title is looked for that no prompt gives."""
 FROM_SOURCE = "source_tags"
 UNFINISHED = "unfinished"
 """The span list that holds entries while a long session is synced in batches; no checkpoint has such an id."""
@@ -331,7 +334,7 @@ def _with_source_metadata(session: Session, source: SyncInput) -> Session:
     imported = source.imported
     if imported.cwd is not None or imported.cwds:
         session = replace(session, **claim_fields(source.who, session, {}))
-    title = checked_title(imported.title)
+    title = checked_title(imported.title) or (_stand_in(source) if session.title is None else None)
     fields: Json = {}
     if session.title_by != "user" and title is not None and title != session.title:
         by: TitleBy = "source"
@@ -357,6 +360,15 @@ def _with_source_metadata(session: Session, source: SyncInput) -> Session:
         **folder_fields(session, (*imported.cwds, *filter(None, [imported.cwd]))),
         **fields,
     )
+
+
+def _stand_in(source: SyncInput) -> str | None:
+    """A title for a session whose source and prompts give none, from how it begins."""
+    begun = [entry for entry, _ in source.entries[:BEGINNING] if not entry.meta.get("meta")]
+    prompts, answers = (
+        [plain_text(entry) for entry in begun if entry.role == role] for role in ("user", "assistant")
+    )
+    return checked_title(stand_in(prompts, answers))
 
 
 def _kept_name(text: str | None) -> str | None:

@@ -33,24 +33,8 @@ def failed_results(calls: Iterable[ToolCall], why: str) -> list[Draft]:
     return [Draft(role="tool", parts=(result,), meta={"partial": why}) for result in results]
 
 
-def tokens_used(history: Sequence[Entry]) -> int | None:
-    """How much of the window the history took when the model last answered; None if no answer says.
-
-    Usage from before the context was made smaller describes another context, even where it was kept.
-    """
-    since = max((entry.at for entry in history if _is_summary(entry)), default=None)
-    for entry in reversed(history):
-        if since is not None and entry.at < since:
-            return None
-        if entry.role == "assistant" and entry.usage and entry.usage.input is not None:
-            return entry.usage.input + (entry.usage.output or 0)
-    return None
-
-
-def policy_for_window(window: int | None, usual: CompactionPolicy) -> CompactionPolicy:
+def policy_for_window(window: int, usual: CompactionPolicy) -> CompactionPolicy:
     """How a context is made smaller for a window: what stays of it must not fill a small one again."""
-    if window is None:
-        return usual
     return replace(
         usual,
         kept_tokens=min(usual.kept_tokens, window // 4),
@@ -78,8 +62,3 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 def _calls(entry: Entry) -> Iterator[ToolCall]:
     return (part for part in entry.parts if isinstance(part, ToolCall))
-
-
-def _is_summary(entry: Entry) -> bool:
-    """Whether the entry stands for what was said before it: by a compaction here, or by another agent's."""
-    return bool(entry.meta.get("compaction") or entry.meta.get("compact_summary"))

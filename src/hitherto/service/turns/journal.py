@@ -218,11 +218,11 @@ class TurnJournal:
 
         return await self._store.read(work)
 
-    def is_full(self, used: int | None, window: int | None) -> bool:
+    def is_full(self, used: int, window: int) -> bool:
         """Whether a context that takes so much of the window is to be made smaller before the turn."""
-        return used is not None and window is not None and used > self._core.compaction.at * window
+        return used > self._core.compaction.at * window
 
-    async def make_room(self, fence: int, window: int | None, summariser: Summariser | None) -> Shrunk:
+    async def make_room(self, fence: int, window: int, summariser: Summariser | None) -> Shrunk:
         """Make the context smaller, keeping its end."""
         policy = policy_for_window(window, self._core.compaction)
         return await self._compaction.shrink(

@@ -27,6 +27,7 @@ from hitherto.engine import (
 from hitherto.errors import ContextTooLong, EngineError, HithertoError, LeaseLost, SessionNotFound
 from hitherto.model import Draft, Entry, Json, ToolCall, Usage, plain_text
 from hitherto.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decide, remember
+from hitherto.prices import ASSUMED_WINDOW
 from hitherto.service.compaction.plan import as_compaction
 from hitherto.service.turns.context import (
     CANCELLED,
@@ -35,12 +36,12 @@ from hitherto.service.turns.context import (
     WITHDRAWN,
     failed_results,
     sum_usage,
-    tokens_used,
 )
 from hitherto.service.turns.journal import Begun, TurnJournal
 from hitherto.service.turns.partial_message import CallIds, PartialMessage
 from hitherto.tasks import finish, happens, wait_all
 from hitherto.updates import Ask, Compacted, Emit, Outcome, Said, Stored
+from hitherto.values.token_count import context_size
 
 T = TypeVar("T")
 LEASE_MS = 15_000
@@ -60,6 +61,10 @@ REFUSED = {
 NOBODY = "refused: this needs permission, and there is nobody to ask"
 REJECTED = "refused by the user"
 UNAIDED = "the context was summarised without the model: {}"
+ASSUMED = (
+    "the window of the model is not known: {:,} tokens are assumed, and the context of about {:,} is summarised first;"
+    " HITHERTO_WINDOWS sets the window of a model"
+)
 
 
 class RunningTurn:
@@ -84,7 +89,8 @@ class RunningTurn:
         self._servers = servers
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
-        self._window, self._ask, self._emit = window, ask, emit
+        self._window, self._assumed = window or ASSUMED_WINDOW, window is None
+        self._ask, self._emit = ask, emit
         self._partial = PartialMessage(journal.new_id())
         self._ids, self._calls = CallIds(), dict[str, ToolCall]()
         self._inputs: dict[str, Any] = {}
@@ -125,7 +131,10 @@ class RunningTurn:
         """Follow the engine to its end. A context that nears the window is made smaller first; one that proves too
         long all the same, at the beginning or as it grows, is made smaller where it is."""
         self._emit_begun()
-        if self._journal.is_full(tokens_used(self._history), self._window):
+        used = await asyncio.to_thread(context_size, self._history)
+        if self._journal.is_full(used.number, self._window):
+            if self._assumed:
+                self._emit(Notice(text=ASSUMED.format(self._window, used.number)))
             await self._make_room()
         for more in reversed(range(SMALLER)):
             try:

@@ -22,7 +22,7 @@ from hitherto.limits import (
 from hitherto.model import Entry, Json, TitleBy, Usage, Value, plain_text
 from hitherto.sources.claude.records import Record, milliseconds, value_of
 from hitherto.sources.shared.depth import is_deep
-from hitherto.values.titles import clean_title, title_from
+from hitherto.values.titles import clean_title, opening
 
 PROMPT_CHARS = 1_000
 """How much of the first and of the last prompt is kept."""
@@ -190,9 +190,8 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             self.cwds.append(folder)
 
     def _prompt(self, text: str) -> None:
-        if title_from(text) is not None:
-            self.first_prompt = text[:PROMPT_CHARS]
-        elif self.first_command is None and "<command-name>" in text:
+        self.first_prompt = opening(text, PROMPT_CHARS)
+        if self.first_prompt is None and self.first_command is None and "<command-name>" in text:
             command = text.partition("<command-name>")[2].partition("</command-name>")[0].strip()
             self.first_command = command[:PROMPT_CHARS] or None
 

@@ -48,6 +48,7 @@ from hitherto.sources.codex.tools import (
 )
 from hitherto.sources.shared.conversation import fit_entry
 from hitherto.sources.shared.usage import tokens_of, total
+from hitherto.values.titles import opening
 
 PROMPT_CHARS = 10_000
 """How much of the first prompt is kept for a title."""
@@ -93,9 +94,9 @@ class Entries:
         """Add a prompt of the user. It starts a turn, unless one is running."""
         if not self.memory.turn:
             self.begin_turn()
-        prompt = next((part.text for part in parts if isinstance(part, Text)), None)
-        if self.memory.first_prompt is None and prompt is not None:
-            self.memory.first_prompt = prompt[:PROMPT_CHARS]
+        if self.memory.first_prompt is None:
+            openings = (opening(part.text, PROMPT_CHARS) for part in parts if isinstance(part, Text))
+            self.memory.first_prompt = next(filter(None, openings), None)
         self.add_entry("user", parts)
 
     def think(self, thoughts: list[str]) -> None:

@@ -31,7 +31,10 @@ from hitherto.service.compaction.imported import Summarised
 from hitherto.sources.shared.conversation import LONGEST, fit_entry, moment
 from hitherto.sources.shared.depth import is_deep
 from hitherto.sources.shared.tool_kinds import call_of
+from hitherto.values.titles import opening
 
+PROMPT_CHARS = 1_000
+"""How much of the first prompt is kept for a title."""
 LEAF = "leaf"
 """A record that only names the current leaf."""
 QUIET = frozenset({"label", "session_info", "model_change", "thinking_level_change", "custom"})
@@ -181,7 +184,8 @@ class _ConversationBuilder:
         role, parts_of = reader
         parts = tuple(parts_of(message, self.unknown))
         if role == "user" and self.first_prompt is None:
-            self.first_prompt = next((part.text for part in parts if isinstance(part, Text)), None)
+            openings = (opening(part.text, PROMPT_CHARS) for part in parts if isinstance(part, Text))
+            self.first_prompt = next(filter(None, openings), None)
         usage = usage_of(message.get("usage"))
         self._add_entry(record, role, parts, model=_model(message), usage=usage, meta=_meta(message))
 
