@@ -27,9 +27,9 @@ from hitherto.engines.model.summary import (
 from hitherto.engines.model_names import full_name
 from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable, install_advice
 from hitherto.model import Entry
-from hitherto.prices import window_of
 from hitherto.summaries.builtin import room_for
 from hitherto.summariser import CompactionPolicy, Summariser, Summary
+from hitherto.values.prices import window_of
 from hitherto.values.token_count import estimate
 
 if TYPE_CHECKING:

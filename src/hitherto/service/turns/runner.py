@@ -27,7 +27,6 @@ from hitherto.engine import (
 from hitherto.errors import ContextTooLong, EngineError, HithertoError, LeaseLost, SessionNotFound
 from hitherto.model import Draft, Entry, Json, ToolCall, Usage, plain_text
 from hitherto.permissions import CHOICES, REMEMBERED, Choice, Mode, Verdict, decide, remember
-from hitherto.prices import ASSUMED_WINDOW
 from hitherto.service.compaction.plan import as_compaction
 from hitherto.service.turns.context import (
     CANCELLED,
@@ -41,6 +40,7 @@ from hitherto.service.turns.journal import Begun, TurnJournal
 from hitherto.service.turns.partial_message import CallIds, PartialMessage
 from hitherto.tasks import finish, happens, wait_all
 from hitherto.updates import Ask, Compacted, Emit, Outcome, Said, Stored
+from hitherto.values.prices import ASSUMED_WINDOW
 from hitherto.values.token_count import context_size
 
 T = TypeVar("T")
