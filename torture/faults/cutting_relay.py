@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ STATEMENTS = (QUERY, EXECUTE)
 A_SYNC = SYNC + struct.pack("!I", 4)
 HEAD = 4
 """The bytes of a length, which counts itself."""
+MOST_AT_ONCE = 1 << 16
 HOST = "127.0.0.1"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -30,14 +31,20 @@ class Message(NamedTuple):
     data: bytes
 
 
-async def _messages(reader: asyncio.StreamReader, *, untyped_first: bool) -> AsyncIterator[Message]:
-    with suppress(asyncio.IncompleteReadError):
-        kind = b"" if untyped_first else await reader.readexactly(1)
-        while True:
-            head = await reader.readexactly(HEAD)
-            (size,) = struct.unpack("!I", head)
-            yield Message(kind, kind + head + await reader.readexactly(size - HEAD))
-            kind = await reader.readexactly(1)
+async def _messages(reader: asyncio.StreamReader, *, untyped_first: bool) -> AsyncIterator[list[Message]]:
+    """All that have come whole, each time that something comes."""
+    kind_bytes, rest = int(not untyped_first), b""
+    while more := await reader.read(MOST_AT_ONCE):
+        rest += more
+        found, start = list[Message](), 0
+        while len(rest) >= (body := start + kind_bytes) + HEAD:
+            end = body + struct.unpack_from("!I", rest, body)[0]
+            if end > len(rest):
+                break
+            found.append(Message(rest[start:body], rest[start:end]))
+            start, kind_bytes = end, 1
+        rest = rest[start:]
+        yield found
 
 
 class _Link:
@@ -100,32 +107,33 @@ class CuttingRelay:
         await asyncio.gather(*links, return_exceptions=True)
 
     async def _forth(self, here: Streams, there: Streams, link: _Link) -> None:
-        async for message in _messages(here[0], untyped_first=True):
-            cut = message.kind in STATEMENTS and self._is_the_one()
-            if cut and not self._after:
-                return
-            link.asked += message.kind in (QUERY, SYNC)
-            link.is_mute = cut
-            there[1].write(message.data)
-            if cut:
-                if message.kind == EXECUTE:
+        async for messages in _messages(here[0], untyped_first=True):
+            cut = next((at for at, each in enumerate(messages) if self._is_the_one(each)), None)
+            passed = messages if cut is None else messages[: cut + self._after]
+            link.asked += sum(each.kind in (QUERY, SYNC) for each in passed)
+            link.is_mute = cut is not None
+            there[1].write(b"".join(each.data for each in passed))
+            if cut is None:
+                await there[1].drain()
+                continue
+            if self._after:
+                if messages[cut].kind == EXECUTE:
                     link.asked += 1
                     there[1].write(A_SYNC)
                 await link.settled.wait()
-                return
-            await there[1].drain()
+            return
 
     async def _back(self, here: Streams, there: Streams, link: _Link) -> None:
-        async for message in _messages(there[0], untyped_first=False):
-            link.ready += message.kind == READY
+        async for messages in _messages(there[0], untyped_first=False):
+            link.ready += sum(each.kind == READY for each in messages)
             if not link.is_mute:
-                here[1].write(message.data)
+                here[1].write(b"".join(each.data for each in messages))
                 await here[1].drain()
             elif link.ready == link.asked:
                 link.settled.set()
 
-    def _is_the_one(self) -> bool:
-        if not self._at:
+    def _is_the_one(self, message: Message) -> bool:
+        if not self._at or message.kind not in STATEMENTS:
             return False
         self._count += 1
         self.has_struck = self.has_struck or self._count == self._at

@@ -16,7 +16,7 @@ from tests.support.postgres_server import PORT, SUPERUSER, PostgresServer
 from torture.faults.cutting_relay import HOST, CuttingRelay, relayed
 from torture.faults.judging import Judge, Right, is_failure, right_of, tried
 from torture.faults.operations import OPERATIONS, Ids, Operation, opened, prepare
-from torture.faults.sqlite import OPEN, Told, outcome_of, told_by
+from torture.faults.sqlite import OPEN, Told, outcome_of, tell, told_by
 from torture.trial.program import Environment, apart
 from torture.trial.row import Outcome, Setting
 
@@ -35,9 +35,12 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
     """All operations; some in the short form, and of a broken program."""
     names = list(SHORT) if setting.short or environment else [each.name for each in OPERATIONS] + [OPEN]
     # Nothing is killed here: what PostgreSQL has done, it keeps.
+    told = list[Told]()
     with PostgresServer() as server:
-        told = apart(cut_in_turn, environment, folder=str(server.folder), operations=names)
-    return outcome_of(setting, [told], len(names))
+        for name in names:
+            told.append(apart(cut_in_turn, environment, folder=str(server.folder), operations=[name]))
+            tell(setting, name, told[-1])
+    return outcome_of(setting, told, len(names))
 
 
 def cut_in_turn(folder: str, operations: Sequence[str], ways: Sequence[str] = WAYS) -> Told:

@@ -40,18 +40,17 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
         *((name, SYNCS) for name in names),
     ]
 
-    def tell(given: tuple[str, Sequence[Kind]]) -> Told:
+    def failed(given: tuple[str, Sequence[Kind]]) -> Told:
         name, kinds = given
         words = [kind.name for kind in kinds]
         told: Told = apart(
             fail_in_turn, environment, folder=str(setting.folder), operations=[name], kinds=words
         )
-        if not few:
-            setting.say(f"{name}: {told['sums'].get('faults', 0):,} faults, {len(told['wrong'])} wrong")
+        tell(setting, name, told)
         return told
 
     with ThreadPoolExecutor(PROCESSES) as pool:
-        told = list(pool.map(tell, tries))
+        told = list(pool.map(failed, tries))
     return outcome_of(setting, told, len(names) + len(closing))
 
 
@@ -70,6 +69,12 @@ def outcome_of(setting: Setting, told: Sequence[Told], operations: int) -> Outco
         figure=figure,
         counts={"faults": sums["faults"], "lost": len(wrong)},
     )
+
+
+def tell(setting: Setting, name: str, told: Told) -> None:
+    """Say what became of one operation, while the others are still to come."""
+    if not setting.short:
+        setting.say(f"{name}: {told['sums'].get('faults', 0):,} faults, {len(told['wrong'])} wrong")
 
 
 def told_by(judge: Judge) -> Told:
