@@ -148,7 +148,7 @@ class PostgresServer:
         workers = server.children(recursive=True)
         for process in (server, *workers):
             _kill(process)
-        psutil.wait_procs(workers, timeout=LIMIT)
+        block_until(lambda: not any(map(_lives, workers)), "the end of PostgreSQL's workers")
         self._forget()
 
     def close(self) -> None:
@@ -289,6 +289,14 @@ def _as_server() -> dict[str, Any]:
         return common
     user, group = _nobody()
     return {**common, "user": user, "group": group, "extra_groups": []}
+
+
+def _lives(process: psutil.Process) -> bool:
+    """A process that has ended holds nothing any more, even if nobody has asked yet how it ended."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _kill(process: psutil.Process) -> None:

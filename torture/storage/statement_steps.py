@@ -20,7 +20,13 @@ import apsw
 from psycopg import AsyncTransaction
 
 import hitherto
+from hitherto import composition
+from hitherto.stores.postgres import store as postgres_store
 from hitherto.stores.postgres.connection import EagerConnection
+from hitherto.stores.sqlite import store as sqlite_store
+
+LOADED = (composition, sqlite_store, postgres_store)
+"""What opening a store imports: here once, not in each of the second processes."""
 
 NOTE = "INSERT INTO schema_migration"
 _TOKEN = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;", re.DOTALL)

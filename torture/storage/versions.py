@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ Content = dict[str, tuple[int, str]]
 """By table, the number of rows and a hash of them all."""
 OWN = ("schema_migration", "store_meta")
 """What a store says of itself: when it was made, and a key that is another in every store."""
+DERIVE_FACETS = "DELETE FROM facet; INSERT INTO facet SELECT * FROM facet_as_it_should_be"
 
 
 class Kind(Protocol):
@@ -37,6 +38,8 @@ class Kind(Protocol):
 
     name: str
     newest: int
+    derived: Collection[str]
+    """Tables that a step of the schema makes anew from others: their rows need not be those of before it."""
 
     def url(self, place: str) -> str: ...
 
@@ -92,6 +95,7 @@ class Sqlite:
 
     name = "SQLite"
     newest = sqlite_steps.shipped()[-1].version
+    derived = ()
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -160,6 +164,7 @@ class Postgres:
 
     name = "PostgreSQL"
     newest = postgres_steps.migrations()[-1].version
+    derived = ("facet",)
 
     def __init__(self, server: PostgresServer) -> None:
         self.server = server
@@ -174,8 +179,12 @@ class Postgres:
             with psycopg.connect(self.url(place)) as old, psycopg.connect(self.url(like)) as new:
                 old.execute("SET session_replication_role = replica")
                 there = self._columns(new)
-                for table, columns in self._columns(old).items():
-                    self._copy_table(old, new, table, columns, called(table, columns, there[table]))
+                tables = self._columns(old)
+                for table, columns in tables.items():
+                    if table not in self.derived:
+                        self._copy_table(old, new, table, columns, called(table, columns, there[table]))
+                if "facet" in tables:
+                    old.execute(DERIVE_FACETS)
                 for name, value in new.execute(SEQUENCES).fetchall():
                     old.execute("SELECT setval(%s::regclass, %s)", (name, value))
 
