@@ -95,7 +95,7 @@ class Sqlite:
 
     name = "SQLite"
     newest = sqlite_steps.shipped()[-1].version
-    derived = ()
+    derived: Collection[str] = ()
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -164,7 +164,7 @@ class Postgres:
 
     name = "PostgreSQL"
     newest = postgres_steps.migrations()[-1].version
-    derived = ("facet",)
+    derived: Collection[str] = ("facet",)
 
     def __init__(self, server: PostgresServer) -> None:
         self.server = server
