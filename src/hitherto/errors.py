@@ -123,6 +123,15 @@ class CheckpointNotFound(NotFound):
         super().__init__(f"no checkpoint {checkpoint_id!r} in this session")
 
 
+class BranchNotFound(NotFound):
+    """The session has no such branch, or several that begin like this."""
+
+    code = "branch_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no branch {name!r} in this session")
+
+
 class StoreNotFound(NotFound):
     """There is no store at this address, and the request would not make one."""
 

@@ -263,7 +263,8 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     `marks` are the positions in `raw` of compaction summaries standing in the conversation view. `previous` and
     `next` are entry ids to pass as `before` and `after`; None means that the view ends there. `start` is the position
-    in the view of the first of them; those before the position `past` have left the context.
+    in the view of the first of them; those before the position `past` have left the context. `branch` is the branch that this
+    is a view of, because only it has the entry that was asked for.
     """
 
     raw: tuple[bytes, ...]
@@ -274,6 +275,7 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     next: str | None = None
     start: int = 0
     past: int = 0
+    branch: str | None = None
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -334,8 +336,24 @@ class Checkpoint(Value, frozen=True):
     token_count: int | None = None
 
 
+class Branch(Value, frozen=True):
+    """What was said in a session beside its conversation: rewound, edited, or resumed elsewhere.
+
+    `id` is that of the checkpoint that holds all of it. `message_count` counts what neither the conversation nor an older
+    branch has: it begins with the entry `first`, behind `after`, and `text` is the beginning of its first prompt.
+    """
+
+    id: str
+    at: int
+    message_count: int = 0
+    text: str = ""
+    first: str | None = None
+    after: str | None = None
+
+
 class Hit(Value, frozen=True):
-    """The best hit in one session. `more` counts further hits seen, at most 99: at least so many there are."""
+    """The best hit in one session. `more` counts further hits seen, at most 99: at least so many there are. `branch` is the
+    branch that it stands in, if it is not in the conversation."""
 
     session: Session
     entry: str | None = None
@@ -344,6 +362,7 @@ class Hit(Value, frozen=True):
     snippet: str = ""
     marks: tuple[tuple[int, int], ...] = ()
     more: int = 0
+    branch: str | None = None
 
 
 class SearchPage(Value, frozen=True):

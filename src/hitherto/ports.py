@@ -437,6 +437,9 @@ class Writer(Reader, Protocol):
     ) -> None:
         """Add a checkpoint with its spans, after the others."""
 
+    async def drop_checkpoint(self, owner: str, num: int, checkpoint: str) -> None:
+        """Drop a checkpoint with its spans, if it is there."""
+
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         """Replace an entry's bytes for good; its document is gone from the search."""
 

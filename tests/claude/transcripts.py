@@ -172,6 +172,39 @@ class Writer:
         flags = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
         return self.user(summary, uuid=own, **flags)
 
+    def summarize(self, direction: str, pivot: str, *, summary: str = "What was said there.") -> Record:
+        """A partial compaction, `from` a record or `up_to` it: as the program writes it. Returns the summary."""
+        uuids = self.line_to(self.last)
+        before, rest = uuids[: uuids.index(pivot)], uuids[uuids.index(pivot) :]
+        own, boundary = self.uuid(), self.uuid()
+        kept, anchor = (rest, own) if direction == "up_to" else (before, boundary)
+        self.link(
+            "system",
+            subtype="compact_boundary",
+            content="Conversation compacted",
+            uuid=boundary,
+            parentUuid=None,
+            logicalParentUuid=before[-1] if before else None,
+            compactMetadata={
+                "trigger": "manual",
+                "preTokens": 90_000,
+                "messagesSummarized": len(uuids) - len(kept),
+                "preservedSegment": {"headUuid": kept[0], "anchorUuid": anchor, "tailUuid": kept[-1]},
+                "preservedMessages": {"anchorUuid": anchor, "uuids": kept, "allUuids": kept},
+            },
+        )
+        flags = {"isCompactSummary": True, "summarizeMetadata": {"direction": direction}}
+        return self.user(summary, uuid=own, **flags)
+
+    def line_to(self, uuid: str | None) -> list[str]:
+        """The uuids of the records that lead to this one, and its own."""
+        parents = {record["uuid"]: record["parentUuid"] for record in self.records if record.get("uuid")}
+        line: list[str] = []
+        while uuid is not None and uuid not in line:
+            line.append(uuid)
+            uuid = parents.get(uuid)
+        return line[::-1]
+
     def data(self) -> bytes:
         """All records as the bytes of a transcript."""
         return b"".join(map(compact, self.records))

@@ -250,7 +250,17 @@ def test_show_has_the_last_twenty_messages_unless_told(shell: Shell) -> None:
         return [entry["parts"][0]["text"].removeprefix("message ") for entry in page["entries"]]
 
     page = shell.ok("show", session_id, "--json").json
-    assert set(page) == {"session", "view", "total", "entries", "marks", "previous", "next"}
+    assert set(page) == {
+        "session",
+        "view",
+        "total",
+        "entries",
+        "marks",
+        "previous",
+        "next",
+        "branch",
+        "branches",
+    }
     assert (page["total"], page["next"]) == (30, None)
     entry = page["entries"][5]["id"]
     assert texts() == [str(number) for number in range(10, 30)]

@@ -44,6 +44,38 @@ def test_transcripts_are_listed_searched_and_shown_like_any_session(
     assert "In late winter." in shell.run("show", SESSION, env=env).out
 
 
+def test_other_branches_are_announced_shown_found_and_forked_from(
+    shell: Shell, env: dict[str, str], tmp_path: Path
+) -> None:
+    writer = transcripts.Writer(UUID, str(tmp_path))
+    first = writer.user("How do I prune a quince tree?")
+    writer.say("In late winter.")
+    lost = writer.user("And a medlar?")
+    writer.user("And a mulberry?", parentUuid=first["uuid"])
+    writer.save(tmp_path / "claude" / "projects")
+    shell.run("sync", env=env)
+    shown = shell.run("show", SESSION, env=env)
+    assert "medlar" not in shown.out
+    assert "This session has another branch. To see it, use --branch 1." in shown.err
+    branch = shell.run("show", SESSION, "--branch", "1", env=env)
+    assert "medlar" in branch.out
+    assert "mulberry" not in branch.out
+    assert "This is branch 1." in branch.err
+    whole = shell.run("show", SESSION, "--branch", "all", env=env)
+    assert f"── branch 1, after {first['uuid']} ──" in whole.out
+    assert whole.out.count("quince") == 2  # in the title and in the prompt
+    assert whole.out.index("mulberry") < whole.out.index("medlar")
+    tree = shell.run("show", SESSION, "--branch", "all", "--json", env=env).json
+    assert [len(each["entries"]) for each in tree["branches"]] == [2]
+    hit = shell.run("search", "medlar", "--json", env=env).json["hits"][0]
+    assert (hit["entry"], hit["branch"]) == (lost["uuid"], tree["branches"][0]["id"])
+    around = shell.run("show", SESSION, "--around", lost["uuid"], "--json", env=env).json
+    assert around["branch"] == hit["branch"]
+    forked = shell.run("fork", SESSION, "--at", lost["uuid"], "--json", env=env).json
+    assert "medlar" in shell.run("show", forked["id"], env=env).out
+    assert shell.run("show", SESSION, "--branch", "2", env=env).code == 3
+
+
 def test_resume_prints_the_agents_own_command(
     shell: Shell, env: dict[str, str], transcript: Path, tmp_path: Path
 ) -> None:

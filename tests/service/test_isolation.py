@@ -53,6 +53,8 @@ BY_ID: dict[str, Call] = {
     "timeline.rewind": lambda s, who, x: s.rewind(who, x, "e"),
     "timeline.reset": lambda s, who, x: s.reset(who, x),
     "timeline.checkpoints": lambda s, who, x: s.checkpoints(who, x),
+    "branches.known": lambda s, who, x: s.branches.known(who, x),
+    "branches.resolve": lambda s, who, x: s.branches.resolve(who, x, "1"),
     "timeline.restore": lambda s, who, x: s.restore(who, x, "c"),
     "forks.branch": lambda s, who, x: s.branch(who, x, "c"),
     "compaction.compact": lambda s, who, x: s.compact(who, x, say("Mine")),

@@ -62,6 +62,7 @@ CALLS: Mapping[str, RemoteCall] = {
     "history": RemoteCall("entries.history", "read", "session"),
     "entry": RemoteCall("entries.entry", "read", "session"),
     "checkpoints": RemoteCall("timeline.checkpoints", "read", "session"),
+    "branches": RemoteCall("branches.known", "read", "session"),
     "raw": RemoteCall("transfer.raw", "raw", "session"),
     "stats": RemoteCall("statistics.stats", "read", "own"),
     "facets": RemoteCall("statistics.facets", "read", "own"),

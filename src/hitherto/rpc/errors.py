@@ -27,6 +27,7 @@ CODES: dict[str, int] = {
     "not_found": NOT_FOUND,
     "session_not_found": NOT_FOUND,
     "entry_not_found": NOT_FOUND,
+    "branch_not_found": NOT_FOUND,
     "checkpoint_not_found": NOT_FOUND,
     "ambiguous_id": INVALID_PARAMS,
     "search_too_broad": INVALID_PARAMS,

@@ -24,6 +24,7 @@ from hitherto.service.channels.addresses import Channels
 from hitherto.service.channels.resets import Resets
 from hitherto.service.compaction.compact import Compaction
 from hitherto.service.core import Core, Home, Room, StoredHome
+from hitherto.service.history.branches import Branches
 from hitherto.service.history.checkpoints import Timeline
 from hitherto.service.history.comparison import Comparisons
 from hitherto.service.history.entries import Entries
@@ -179,6 +180,11 @@ class Sessions:
         return self._room(Timeline)
 
     @cached_property
+    def branches(self) -> Branches:
+        """What was said beside the conversations of other agents' sessions."""
+        return self._room(Branches)
+
+    @cached_property
     def comparison(self) -> Comparisons:
         """Sessions that begin with the same history."""
         return self._room(Comparisons)
@@ -261,7 +267,7 @@ class Sessions:
     @cached_property
     def statistics(self) -> Statistics:
         """Sessions in numbers."""
-        return self._room(Statistics, self.entries)
+        return self._room(Statistics, self.entries, self.branches)
 
     @cached_property
     def admin(self) -> Admin:

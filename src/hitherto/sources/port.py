@@ -16,7 +16,7 @@ import msgspec
 from hitherto.model import Entry, Session
 from hitherto.ports import RawCopy
 from hitherto.service import Imported
-from hitherto.service.compaction.imported import Summarised
+from hitherto.service.compaction.imported import Branch, Summarised
 
 T = TypeVar("T")
 WITHIN = "#"
@@ -70,7 +70,8 @@ class Known(NamedTuple):
 class Reading(NamedTuple):
     """What was read of a session, for `Transfer.sync`.
 
-    `total` is how many entries the session has; an empty session is not imported. The next reading gets `state` back.
+    `entries` are those of the conversation, then those of the `branches` beside it. `total` is how many entries the
+    session has; an empty session is not imported. The next reading gets `state` back.
     `size` is how many bytes were parsed; `damaged` and `unknown` count records. `waits_for` is the identity of a session
     that this one needs to be complete: when that is found, this one is read again.
     """
@@ -82,6 +83,7 @@ class Reading(NamedTuple):
     extends: bool = False
     amended: Entry | None = None
     compactions: Sequence[Summarised] = ()
+    branches: Sequence[Branch] = ()
     raw: Sequence[RawCopy] = ()
     size: int = 0
     damaged: int = 0

@@ -2,7 +2,8 @@
 
 A span is a range of entries of one log. A session's *context* is its spans as they are. After a compaction the
 context is `[summary] [kept …] [plain …]`: the summary names the checkpoint that holds the spans it stands for, and
-what was kept of them stands beside it. The *conversation* puts the checkpoint back in place of both:
+what was kept of them stands beside it: behind it, or in front of it if only the end was summarised. The *conversation*
+puts the checkpoint back in place of both:
 
     context        S  k k  p p →            S expands to checkpoint c = 1 2 3 4 5, of which k k are 4 5
     conversation   1 2 3 4 5  S  p p →      S is only a mark here
@@ -142,6 +143,10 @@ def _kept_after(spans: Sequence[Span], index: int) -> Spans:
     return tuple(spans[index + 1 : end])
 
 
+def _kept_before(spans: Sequence[Span], index: int) -> int:
+    return next((count for count in range(index) if spans[index - count - 1].kind != "kept"), index)
+
+
 def compacted(spans: Sequence[Span], summary: EntryPlace, checkpoint: str, keep: int) -> Spans:
     """Closed spans replaced by a summary and their last `keep` entries; `checkpoint` holds the whole of them.
 
@@ -183,7 +188,7 @@ def unfold_summaries(spans: Sequence[Span], checkpoints: Collection[str], expand
         if at is None:
             out.extend(level)
         else:
-            out.extend(level[:at])
+            out.extend(level[: at - _kept_before(level, at)])
             waiting.append(level[at + 1 + len(_kept_after(level, at)) :])
             waiting.append(expand(level[at].expands or ""))
     return tuple(out)

@@ -108,6 +108,11 @@ def _compact(made: Writer) -> None:
         made.last = kept[-1]
 
 
+def _summarize(made: Writer) -> None:
+    if later := made.line_to(made.last)[1:]:
+        made.summarize(made.rng.choice(["from", "up_to"]), made.rng.choice(later[-4:]))
+
+
 def _hang(made: Writer) -> None:
     made.attach(made.rng.choice(["skill_listing", "queued_command", "of a new kind"]), prompt=_word(made))
 
@@ -148,8 +153,8 @@ def _without_time(made: Writer) -> None:
 STEPS: list[Callable[[Writer], None]] = [
     _ask, _ask, _answer, _answer, _use_tool, _use_tool, _blocks_and_results_in_turn, _blocks_and_results_in_turn,
     _side_by_side, _side_by_side, _go_back, _go_back_a_little, _begin_anew, _lose_the_parent, _name_the_leaf,
-    _name_some_leaf, _write_again, _compact, _hang, _hang_elsewhere, _progress, _meta, _aside, _describe,
+    _name_some_leaf, _write_again, _compact, _summarize, _hang, _hang_elsewhere, _progress, _meta, _aside, _describe,
     _something_new, _without_time,
 ]  # fmt: skip
-_ODD = (_write_again, _something_new, _compact, _aside, _meta, _lose_the_parent)
+_ODD = (_write_again, _something_new, _compact, _summarize, _aside, _meta, _lose_the_parent)
 USUAL = [step for step in STEPS if step not in _ODD]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hitherto.model import Entry, encode, plain_text
+from hitherto.sources.claude.branches import BranchRead
 from hitherto.sources.claude.graph import SIGHT
 from hitherto.sources.claude.parse import Compacted, Parsed, State, load_state, parse
 from tests.claude.transcripts import Babble, Writer, fill
@@ -19,6 +20,7 @@ class Reader:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.compactions: list[Compacted] = []
+        self.branches: tuple[BranchRead, ...] = ()
         self.state: State | None = None
         self.rebuilt = 0
 
@@ -28,10 +30,11 @@ class Reader:
             self.rebuilt += 1
             got = parse(data)
         if got.change == "whole":
-            self.entries, self.compactions = [], []
+            self.entries, self.compactions, self.branches = [], [], ()
         self.entries = [got.amended if got.amended and got.amended.id == e.id else e for e in self.entries]
         self.entries += got.entries
         self.compactions += got.compactions
+        self.branches = got.branches or self.branches
         # As it is between two runs: kept as bytes.
         self.state = load_state(encode(got.state))
         assert self.state == got.state
@@ -52,6 +55,7 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives(seed: int, steps: in
         whole = parse(data[:cut])
         assert reader.entries == list(whole.entries)
         assert reader.compactions == list(whole.compactions)
+        assert reader.branches == whole.branches
         assert got.info == whole.info
         assert got.total == whole.total == len(reader.entries)
         # How far back the window reaches may differ, what was seen may not.
@@ -65,7 +69,7 @@ def test_the_same_bytes_give_the_same_bytes_and_ids_that_are_unique(seed: int, s
     data = random_transcript(seed, steps)
     first, again = parse(data), parse(bytes(bytearray(data)))
     assert encode(first) == encode(again)
-    ids = [entry.id for entry in first.entries]
+    ids = [entry.id for entries in (first.entries, *(b.entries for b in first.branches)) for entry in entries]
     assert len(ids) == len(set(ids))
 
 

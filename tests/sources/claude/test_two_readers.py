@@ -57,6 +57,20 @@ def _kept_messages(made: Writer) -> None:
     made.user("four", parentUuid=summary["uuid"])
 
 
+def _summary_of_the_end(made: Writer) -> None:
+    made.user("one")
+    made.say("two")
+    pivot = made.user("three")
+    made.summarize("from", pivot["uuid"], summary="summary")
+    made.user("four")
+
+
+def _other_branch(made: Writer) -> None:
+    first = made.user("one")
+    made.say("two")
+    made.user("three", parentUuid=first["uuid"])
+
+
 def _missing_parent(made: Writer) -> None:
     made.user("one")
     made.say("two")
@@ -95,6 +109,15 @@ CASES = {
         sdk=[BOUNDARY, "summary", "two", "three", "four"],
         cli=[BOUNDARY, "summary", "two", "three", "four"],
         sync=["one", "two", "three", BOUNDARY, "summary", "four"],
+    ),
+    "a summary of only the end (*Summarize from here*)": Case(
+        _summary_of_the_end,
+        sdk=[BOUNDARY, "one", "two", "summary", "four"],
+        cli=[BOUNDARY, "one", "two", "summary", "four"],
+        sync=["one", "two", "three", BOUNDARY, "summary", "four"],
+    ),
+    "another branch: rewound, edited, resumed elsewhere": Case(
+        _other_branch, sdk=["one", "three"], cli=["one", "three"], sync=["one", "three"]
     ),
     "a record whose parent is missing": Case(
         _missing_parent, sdk=["one", "two", "three"], cli=["three"], sync=["one", "two", "three"]

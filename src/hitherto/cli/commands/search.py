@@ -93,8 +93,9 @@ async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:
                 (clean(short[hit.session.id]), "cyan"), f"  {when}  ", (title, "bold"), (more, "dim")
             )
         )
+        branch = ("in another branch, ", "dim") if hit.branch else ""
         role = (f"{hit.role}: ", ROLE_STYLES[hit.role]) if hit.role else ""
-        out.draw(Padding(Text.assemble(role, *_highlighted(hit)), (0, 0, 0, 2), expand=False))
+        out.draw(Padding(Text.assemble(branch, role, *_highlighted(hit)), (0, 0, 0, 2), expand=False))
 
 
 def _highlighted(hit: Hit) -> Iterator[tuple[str, str]]:

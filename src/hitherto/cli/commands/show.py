@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from hitherto.cli.command import command, session_argument
@@ -18,6 +19,7 @@ from hitherto.model import (
     LOCAL,
     RECORDED_IN,
     RECORDS,
+    Branch,
     HistoryPage,
     Session,
     View,
@@ -27,12 +29,14 @@ from hitherto.presentation import formats
 from hitherto.service import Sessions
 
 COMPACTED = "── compacted here: a summary replaces the earlier messages ──"
+EVERY_BRANCH = "all"
 
 
 @command(
     "hitherto show 019a8c0e",
     "hitherto show 019a8c0e --all | less",
     "hitherto show 019a8c0e --around ENTRY --limit 10",
+    "hitherto show claude:3d2a7a53 --branch 1",
     opens="read",
 )
 @session_argument
@@ -49,6 +53,11 @@ COMPACTED = "── compacted here: a summary replaces the earlier messages ─�
 @click.option("--before", metavar="ENTRY", help="Show the messages before this one.")
 @click.option("--after", metavar="ENTRY", help="Show the messages after this one.")
 @click.option("--around", metavar="ENTRY", help="Show this message and its neighbours.")
+@click.option(
+    "--branch",
+    metavar="BRANCH",
+    help="Show another branch of a synced session, by its number or id; `all` shows every branch after the conversation.",
+)
 @click.option("--all", "everything", is_flag=True, help="Show all messages, regardless of --limit.")
 async def run(
     sessions: Sessions,
@@ -58,21 +67,33 @@ async def run(
     view: View,
     limit: int,
     everything: bool,
+    branch: str | None,
     **anchors: str | None,
 ) -> None:
-    """Show a session and its messages, by default the last 20."""
+    """Show a session and its messages, by default the last 20.
+
+    A session of another agent may have branches beside its conversation: what was rewound, edited or resumed elsewhere.
+    """
     session_id = await sessions.resolve(LOCAL, session)
     shown = await sessions.get(LOCAL, session_id)
+    known = await sessions.branches.known(LOCAL, session_id)
+    if branch == EVERY_BRANCH:
+        if everything or any(anchors.values()):
+            raise click.UsageError(f"--branch {EVERY_BRANCH} cannot be combined with --all or an entry")
+        await _show_tree(sessions, out, shown, view, known)
+        return
+    checkpoint = None if branch is None else (await sessions.branches.resolve(LOCAL, session_id, branch)).id
     if everything:
         if any(anchors.values()):
             raise click.UsageError("--all cannot be combined with --before, --after or --around")
-        page = await _everything(sessions, session_id, view)
+        page = await _everything(sessions, session_id, view, checkpoint)
     else:
         last = all(anchor is None for anchor in anchors.values())
         page = await sessions.history(
             LOCAL,
             session_id,
             view=view,
+            checkpoint=checkpoint,
             before=anchors["before"],
             after=anchors["after"],
             around=anchors["around"],
@@ -80,46 +101,101 @@ async def run(
             limit=limit,
         )
     if out.json:
-        out.document(_document(shown, view, page))
+        out.document(_document(shown, view, replace(page, branch=checkpoint or page.branch), known))
     else:
         print_page(out, shown, page)
+        _note_branches(out, known, checkpoint or page.branch)
 
 
-async def _everything(sessions: Sessions, session_id: str, view: View) -> HistoryPage:
-    """The whole view as one page."""
-    page = await sessions.history(LOCAL, session_id, view=view, limit=HISTORY_PAGE)
+async def _show_tree(
+    sessions: Sessions, out: Output, shown: Session, view: View, known: Sequence[Branch]
+) -> None:
+    """All of the conversation, then what each branch adds to it."""
+    page = await _everything(sessions, shown.id, view, None)
+    own = [await _everything(sessions, shown.id, "conversation", each.id, each.after) for each in known]
+    if out.json:
+        tree = [{**_branch(each), "entries": _entries(added)} for each, added in zip(known, own, strict=True)]
+        out.document({**_document(shown, view, page, known), "branches": tree})
+        return
+    print_page(out, shown, page)
+    for number, (each, added) in enumerate(zip(known, own, strict=True), 1):
+        place = f"after {each.after}" if each.after else "from the beginning"
+        write(out)
+        write(out, Styled(f"── branch {number}, {place} ──", MARK_STYLE))
+        _print_entries(out, added)
+
+
+def _note_branches(out: Output, known: Sequence[Branch], shown: str | None) -> None:
+    """Say which branch this is, or that there are others."""
+    numbers = {each.id: number for number, each in enumerate(known, 1)}
+    if shown is not None:
+        out.note(f"This is branch {numbers[shown]}. For the conversation, leave out --branch.")
+    elif len(known) == 1:
+        out.note("This session has another branch. To see it, use --branch 1.")
+    elif known:
+        out.note(
+            f"This session has {len(known)} other branches. To see them, use --branch 1 or --branch all."
+        )
+
+
+async def _everything(
+    sessions: Sessions, session_id: str, view: View, checkpoint: str | None, start: str | None = None
+) -> HistoryPage:
+    """The whole view, or all of it after an entry, as one page."""
+
+    async def after(entry: str | None) -> HistoryPage:
+        return await sessions.history(
+            LOCAL, session_id, view=view, checkpoint=checkpoint, after=entry, limit=HISTORY_PAGE
+        )
+
+    page = await after(start)
     while page.next is not None:
-        more = await sessions.history(LOCAL, session_id, view=view, after=page.next, limit=HISTORY_PAGE)
+        more = await after(page.next)
         marks = (*page.marks, *(len(page.raw) + mark for mark in more.marks))
         page = replace(page, raw=(*page.raw, *more.raw), marks=marks, next=more.next)
     return page
 
 
-def _document(session: Session, view: View, page: HistoryPage) -> dict[str, Any]:
+def _document(session: Session, view: View, page: HistoryPage, known: Sequence[Branch]) -> dict[str, Any]:
     return {
         "session": session,
         "view": view,
         "total": page.total,
-        "entries": [decode_json(raw) for raw in page.raw],
+        "entries": _entries(page),
         "marks": page.marks,
         "previous": page.previous,
         "next": page.next,
+        "branch": page.branch,
+        "branches": [_branch(each) for each in known],
     }
+
+
+def _entries(page: HistoryPage) -> list[Any]:
+    return [decode_json(raw) for raw in page.raw]
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    known: dict[str, Any] = to_builtins(branch)
+    return known
 
 
 def print_page(out: Output, session: Session, page: HistoryPage) -> None:
     """Print a session and a page of its messages."""
     for name, value in _facts(session, local=out.terminal):
         write(out, Styled(f"{name}:", "dim"), Styled(f" {clean(value)}", "bold" if name == "title" else ""))
+    _print_entries(out, page)
+    if page.previous is not None:
+        out.note(f"For earlier messages, use --before {page.previous} or --all.")
+    if page.next is not None:
+        out.note(f"For later messages, use --after {page.next} or --all.")
+
+
+def _print_entries(out: Output, page: HistoryPage) -> None:
     for position, entry in enumerate(page.entries):
         write(out)
         if position in page.marks:
             write(out, Styled(COMPACTED, MARK_STYLE))
         print_entry(out, entry)
-    if page.previous is not None:
-        out.note(f"For earlier messages, use --before {page.previous} or --all.")
-    if page.next is not None:
-        out.note(f"For later messages, use --after {page.next} or --all.")
 
 
 def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:

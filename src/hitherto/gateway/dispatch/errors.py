@@ -54,6 +54,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "not_found": Meaning("not found, or not yours"),
     "session_not_found": Meaning("no such session, or not yours", {"session_key": "the requested key or id"}),
     "entry_not_found": Meaning("the session has no such message"),
+    "branch_not_found": Meaning("the session has no such branch"),
     "checkpoint_not_found": Meaning("the session has no such checkpoint"),
     "ambiguous_id": Meaning("several ids start with this prefix", {"some": "some of them"}),
     "search_too_broad": Meaning("the search would take too long: narrow it"),

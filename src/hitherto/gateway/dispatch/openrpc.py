@@ -16,7 +16,7 @@ VERSION = "1.0.0"
 """The version of the methods: the first number rises when a client would have to change."""
 SESSION_NAMES = ("session_key", "session_id")
 """One of these is given, by methods that are about a session."""
-NAMING = frozenset(("session_not_found", "entry_not_found", "checkpoint_not_found"))
+NAMING = frozenset(("session_not_found", "entry_not_found", "branch_not_found", "checkpoint_not_found"))
 WRITING = frozenset(
     ("conflict", "already_exists", "revision_conflict", "idempotency_conflict", "busy", "lease_lost", "read_only", "store_full")
 )  # fmt: skip

@@ -43,7 +43,8 @@ class ResolveRoute(Params, frozen=True, kw_only=True):
 
 
 class SearchHit(Answer, frozen=True, kw_only=True):
-    """The newest hit in one session; `more` counts the others, at most 99. A hit in a title has no message."""
+    """The newest hit in one session; `more` counts the others, at most 99. A hit in a title has no message. `branch_id` is
+    the checkpoint of the branch that has the message, if the conversation has it not."""
 
     session_key: str
     session_id: str
@@ -51,6 +52,7 @@ class SearchHit(Answer, frozen=True, kw_only=True):
     message_id: str | None
     snippet: str
     more: int
+    branch_id: str | UnsetType = UNSET
 
 
 class Results(Answer, frozen=True, kw_only=True):
@@ -124,4 +126,5 @@ def _found(hit: Hit) -> SearchHit:
         message_id=hit.entry,
         snippet=hit.snippet,
         more=hit.more,
+        branch_id=hit.branch or UNSET,
     )

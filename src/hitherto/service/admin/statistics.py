@@ -25,6 +25,7 @@ from hitherto.model import (
 )
 from hitherto.ports import Activity
 from hitherto.service.core import Core, Room
+from hitherto.service.history.branches import Branches
 from hitherto.service.history.entries import Entries
 from hitherto.service.validation import MICROS, checked_owner
 from hitherto.values.days import Tally, day_number, day_text
@@ -55,21 +56,35 @@ class SessionUsage(Value, frozen=True):
 class Statistics(Room):
     """Sessions in numbers."""
 
-    def __init__(self, core: Core, entries: Entries) -> None:
+    def __init__(self, core: Core, entries: Entries, branches: Branches) -> None:
         super().__init__(core)
-        self._entries = entries
+        self._entries, self._branches = entries, branches
 
     async def usage(self, who: Principal, session_id: str) -> SessionUsage:
-        """What the whole session has used, including what was compacted."""
+        """What the whole session has used, including what was compacted and what branches have used."""
         spent = _UsageSum()
-        last: str | None = None
+        await self._spend(who, session_id, spent, None, None)
+        for branch in await self._branches.known(who, session_id):
+            await self._spend(who, session_id, spent, branch.id, branch.after)
+        return spent.usage()
+
+    async def _spend(
+        self, who: Principal, session_id: str, spent: _UsageSum, checkpoint: str | None, last: str | None
+    ) -> None:
+        """Add what was used after an entry, in the conversation or in a branch."""
         while True:
             page = await self._entries.history(
-                who, session_id, view="conversation", after=last, limit=HISTORY_PAGE, max_bytes=PAGE_BYTES
+                who,
+                session_id,
+                view="conversation",
+                checkpoint=checkpoint,
+                after=last,
+                limit=HISTORY_PAGE,
+                max_bytes=PAGE_BYTES,
             )
             spent.add(page)
             if (last := page.next) is None:
-                return spent.usage()
+                return
 
     async def facets(self, who: Principal) -> Facets:
         """How many sessions the caller has, and of which kinds; it costs the same among many as among few."""

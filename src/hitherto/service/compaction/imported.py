@@ -21,11 +21,22 @@ _CHECKPOINTS = uuid.UUID("0c5d51f0-4f0e-5b57-8a7e-7d1f5b0f3a52")
 
 class Summarised(Value, frozen=True):
     """The entry `summary` stands for all before it. Of these the context keeps what begins with the first of `kept`
-    that is there, up to the entry `until` without that one."""
+    that is there, up to the entry `until` without that one. If only the end was summarised, it keeps in front of the summary
+    what ends with the first of `prefix` that is there."""
 
     summary: str
     kept: tuple[str, ...] = ()
     until: str | None = None
+    prefix: tuple[str, ...] = ()
+
+
+class Branch(NamedTuple):
+    """A branch beside the conversation: the next `size` of the entries that come with it. It leaves the conversation, or a
+    branch before it, after the entry `after`; None if it begins anew."""
+
+    after: str | None
+    size: int
+    compactions: Sequence[Summarised] = ()
 
 
 class Retired(NamedTuple):
@@ -54,7 +65,11 @@ async def build_spans(
         before = tuple(spans)
         name = str(uuid.uuid5(_CHECKPOINTS, repr((record.session.id, entry.id, before))))
         retired.append(Retired(name, before, entry))
-        spans = [Span(record.num, seq, seq, "summary", name), *await _kept(tx, record, before, summarised)]
+        spans = [
+            *await _kept_in_front(tx, record, before, summarised),
+            Span(record.num, seq, seq, "summary", name),
+            *await _kept(tx, record, before, summarised),
+        ]
     return tuple(spans), retired
 
 
@@ -102,6 +117,16 @@ async def _kept(tx: Reader, record: Record, spans: Spans, summarised: Summarised
         start = await _ordinal(tx, record, stretches, name)
         if start is not None and start >= lowest:
             pieces = algebra.slice_of(stretches, start, stop)
+            return tuple(Span(piece.log, piece.first, piece.last, "kept") for piece in pieces)
+    return ()
+
+
+async def _kept_in_front(tx: Reader, record: Record, spans: Spans, summarised: Summarised) -> Spans:
+    """What stays of the spans in front of the summary, earlier summaries too."""
+    stretches = algebra.context(spans, record.num, record.head)
+    for name in summarised.prefix:
+        if (end := await _ordinal(tx, record, stretches, name)) is not None:
+            pieces = algebra.slice_of(stretches, 0, end + 1)
             return tuple(Span(piece.log, piece.first, piece.last, "kept") for piece in pieces)
     return ()
 

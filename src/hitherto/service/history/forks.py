@@ -12,6 +12,7 @@ from hitherto.ports import Record, Writer
 from hitherto.service.catalog.metadata import claim_fields
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.core import Room
+from hitherto.service.history.branches import lists_with
 from hitherto.service.history.grounds import grounded_titles
 from hitherto.service.history.places import cut_at, load_everything
 from hitherto.service.records import (
@@ -49,15 +50,19 @@ class Forks(Room):
         `before` up to the one before it.
 
         Nothing is copied, so it costs the same for a long session as for a short one, and the fork stays whole when
-        its source is deleted. An entry from before a compaction gives the context of that time. `new_id` is the id
+        its source is deleted. An entry from before a compaction gives the context of that time, one of a branch what leads
+        to it there. `new_id` is the id
         of the fork, if it must have a certain one.
         """
         self._core.home.check_allowed("forked")
 
         async def work(tx: Writer) -> Session:
             record = await require_session(tx, who, session_id)
-            lists = await load_lists(tx, record)
-            spans = lists.closed() if at is None else await cut_at(tx, lists, at, before=before)
+            if at is None:
+                spans = (await load_lists(tx, record)).closed()
+            else:
+                lists, _ = await lists_with(tx, record, at)
+                spans = await cut_at(tx, lists, at, before=before)
             forked = self._forked(_in_folder(who, record.session, cwd), spans, at, title, new_id)
             return await _add_fork(tx, record, spans, forked)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from hitherto.errors import InvalidInput
 from hitherto.limits import HISTORY_PAGE, checked_limit
 from hitherto.model import HistoryPage, View, decode_entry
 from hitherto.ports import Reader, Record
+from hitherto.service.history.branches import lists_with
 from hitherto.service.history.places import find_ordinal
 from hitherto.service.records import load_checkpoint, load_lists
 from hitherto.values import spans as algebra
@@ -49,15 +52,18 @@ class PageWanted(NamedTuple):
 
 async def load_page(tx: Reader, record: Record, wanted: PageWanted) -> HistoryPage:
     """The page. Raises `CheckpointNotFound` and `EntryNotFound`."""
-    if wanted.checkpoint is None:
-        lists = await load_lists(tx, record)
-    else:
+    branch = None
+    if wanted.checkpoint is not None:
         lists = await load_checkpoint(tx, record, wanted.checkpoint)
+    elif (anchor := wanted.origin[1]) is not None:
+        lists, branch = await lists_with(tx, record, anchor)
+    else:
+        lists = await load_lists(tx, record)
     is_context = wanted.view == "context"
     stretches = lists.context() if is_context else lists.conversation()
     start, stop = await _range(tx, record, stretches, wanted)
     past = 0 if is_context else algebra.count_left_behind(stretches, lists.context())
-    return await _page(tx, record, stretches, start, stop, past)
+    return replace(await _page(tx, record, stretches, start, stop, past), branch=branch)
 
 
 async def _range(

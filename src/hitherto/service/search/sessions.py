@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +15,7 @@ from hitherto.service.catalog.deletion import recording_of
 from hitherto.service.catalog.projects import Projects
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Room
+from hitherto.service.history.branches import load_branches
 from hitherto.service.records import load_lists
 from hitherto.service.validation import checked_owner
 from hitherto.values import spans as algebra
@@ -26,6 +27,8 @@ from hitherto.values.words import Query
 
 FIRST_BATCH = 200
 LARGEST_BATCH = 1_000
+NOWHERE = ""
+"""No branch, and not the conversation either."""
 
 
 class _Walk(msgspec.Struct, array_like=True):
@@ -115,7 +118,7 @@ class _Search:
         self.shown = set() if walk is None else set(walk.shown)
         self.found: dict[str, Hit] = {}
         self.more: dict[str, int] = {}
-        self.sessions: dict[int, tuple[Session, list[Stretch]] | None] = {}
+        self.sessions: dict[int, _Viewed | None] = {}
         self.holders: dict[int, list[int]] = {}
 
     async def run(self) -> tuple[list[Hit], _Walk | None]:
@@ -147,7 +150,7 @@ class _Search:
     async def _take(self, match: Match) -> bool:
         """Count the match for every session it stands in; False when the page has no room for a new one."""
         entry: Entry | None = None
-        for session in await self._standing_in(match):
+        for session, branch in await self._standing_in(match):
             hit = self.found.get(session.id)
             if hit is not None and not self._timed and not _is_better(match, hit):
                 self.more[session.id] += 1
@@ -161,7 +164,7 @@ class _Search:
             if hit is None and len(self.found) == self.limit:
                 return False
             if hit is None or _is_better(match, hit):
-                self.found[session.id] = self._hit(session, entry, at)
+                self.found[session.id] = self._hit(session, entry, at, branch)
             self.more[session.id] = self.more.get(session.id, -1) + 1
         return True
 
@@ -173,7 +176,7 @@ class _Search:
         after, before = self.query.after, self.query.before
         return (after is None or at >= after) and (before is None or at < before)
 
-    def _hit(self, session: Session, entry: Entry | None, at: int) -> Hit:
+    def _hit(self, session: Session, entry: Entry | None, at: int, branch: str | None) -> Hit:
         text = title_text(session) if entry is None else search_text(entry)
         snippet = words.snippet(text, self.query.terms)
         return Hit(
@@ -183,28 +186,38 @@ class _Search:
             at=at,
             snippet=snippet,
             marks=tuple(words.marks(snippet, self.query.terms)),
+            branch=branch,
         )
 
-    async def _standing_in(self, match: Match) -> list[Session]:
-        """The sessions that pass and whose conversation (or titles) the matching document belongs to."""
+    async def _standing_in(self, match: Match) -> list[tuple[Session, str | None]]:
+        """The sessions that pass and whose conversation (or titles) the matching document belongs to, or which branch of
+        theirs it does."""
         if match.place is None:
             known = await self._session(match.num)
-            return [] if known is None else [known[0]]
+            return [] if known is None else [(known.session, None)]
         place = match.place
         if place.log not in self.holders:
             self.holders[place.log] = sorted(await self.tx.reaching(self.owner, place.log))
         standing = [await self._session(num) for num in self.holders[place.log]]
-        return [known[0] for known in standing if known and _stands(known[1], place)]
+        return [
+            (known.session, branch)
+            for known in standing
+            if known and (branch := known.branch_of(place)) is not NOWHERE
+        ]
 
-    async def _session(self, num: int) -> tuple[Session, list[Stretch]] | None:
+    async def _session(self, num: int) -> _Viewed | None:
         if num not in self.sessions:
             record = await self.tx.by_num(self.owner, num)
             passed = record is not None and self._passes(record) and await self._in_day(record)
             self.sessions[num] = await self._viewed(record) if record and passed else None
         return self.sessions[num]
 
-    async def _viewed(self, record: Record) -> tuple[Session, list[Stretch]]:
-        return record.session, (await load_lists(self.tx, record)).conversation()
+    async def _viewed(self, record: Record) -> _Viewed:
+        conversation = (await load_lists(self.tx, record)).conversation()
+        said: dict[str | None, list[Stretch]] = {None: conversation}
+        for each in await load_branches(self.tx, record):
+            said[each.checkpoint.id] = each.lists.conversation()
+        return _Viewed(record.session, said)
 
     async def _in_day(self, record: Record) -> bool:
         day = self.wanted.day
@@ -225,8 +238,16 @@ def _is_better(match: Match, hit: Hit) -> bool:
     return match.place is not None and hit.entry is None
 
 
-def _stands(stretches: Sequence[Stretch], place: EntryPlace) -> bool:
-    return algebra.ordinal(stretches, place) is not None
+class _Viewed(NamedTuple):
+    """A session, and all that is said in it: by branch, its conversation first."""
+
+    session: Session
+    said: dict[str | None, list[Stretch]]
+
+    def branch_of(self, place: EntryPlace) -> str | None:
+        """The branch in which this place stands, None for the conversation, or `NOWHERE`."""
+        standing = (name for name, said in self.said.items() if algebra.ordinal(said, place) is not None)
+        return next(standing, NOWHERE)
 
 
 def _narrowed(given: Filter, query: Query) -> Filter:

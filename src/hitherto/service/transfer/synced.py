@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,9 +14,17 @@ from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, deco
 from hitherto.ports import PackedCopy, RawCopy, Reader, Record, Writer
 from hitherto.service.catalog.metadata import claim_fields, folder_fields, title_fields
 from hitherto.service.catalog.sessions import add_session
-from hitherto.service.compaction.imported import Summarised, build_spans, forms_of, put_retired
+from hitherto.service.compaction.imported import (
+    Branch,
+    Retired,
+    Summarised,
+    build_spans,
+    forms_of,
+    put_retired,
+)
 from hitherto.service.core import Core
 from hitherto.service.history.append import EncodedEntry, append_encoded, encode_entry
+from hitherto.service.history.branches import branch_id, load_branches, put_branches
 from hitherto.service.history.checkpoints import add_checkpoint
 from hitherto.service.history.erased import NUMBERED, Erased, adopt_erased, load_erased
 from hitherto.service.history.grounds import grounded_titles
@@ -78,6 +86,7 @@ class SyncInput(NamedTuple):
     extends: bool
     amended: Entry | None
     compactions: Sequence[Summarised]
+    branches: Sequence[Branch]
     raw: Sequence[RawCopy] | Sequence[PackedCopy]
     revive: bool
     who: Principal
@@ -179,14 +188,24 @@ class SyncImport:
         if source.amended is not None and source.extends:
             known, placed = await _apply_amendment(tx, known, source.amended.id, seqs[0]), placed[1:]
         behind = known.present if source.extends else ()
-        spans, retired = await build_spans(tx, record, behind, placed, source.compactions)
+        aside = sum(branch.size for branch in source.branches)
+        said, beside = placed[: len(placed) - aside], placed[len(placed) - aside :]
+        spans, retired = await build_spans(tx, record, behind, said, source.compactions)
         spans = algebra.closed(spans, record.num, record.head)
         held = known.expansions | {each.checkpoint: each.spans for each in retired}
-        now = Lists(record, spans, held).conversation()
-        lost = bool(algebra.said_since(known.conversation(), now))
+        lists = Lists(record, spans, held)
+        now = lists.conversation()
+        tree = await _build_branches(tx, lists, dict(_seqs(placed)), beside, source.branches)
+        covered = [*now, *tree.stretches]
+        if source.extends and not source.branches:
+            covered += [each for branch in await load_branches(tx, record) for each in branch.own(now)]
+        lost = bool(algebra.said_since(known.conversation(), covered))
         if lost:
             await add_checkpoint(self._core, tx, record, "sync")
+        retired += tree.retired
         await put_retired(tx, record, retired)
+        if source.branches or not source.extends:
+            await put_branches(tx, record, tree.branches, covered)
         erased = await load_erased(tx, self._store.secret, record.owner, record.session.id)
         if erased:
             source = (await _with_grounded_title(tx, record, now, source))._replace(raw=())
@@ -204,12 +223,60 @@ class SyncImport:
         return lost
 
 
+class _Tree(NamedTuple):
+    """The branches of a session: the spans of each and when it ended, by id; what their summaries stand for; all they say."""
+
+    branches: dict[str, tuple[Spans, int]]
+    retired: list[Retired]
+    stretches: list[Stretch]
+
+
+async def _build_branches(
+    tx: Reader,
+    lists: Lists,
+    seqs: dict[str, int],
+    entries: Sequence[tuple[Entry, int]],
+    branches: Sequence[Branch],
+) -> _Tree:
+    """Spans over the entries of each branch, behind where it leaves the conversation or a branch before it."""
+    record, tree = lists.record, _Tree({}, [], [])
+    left = [lists.present]
+    held = dict(lists.expansions)
+    for branch in branches:
+        own, entries = entries[: branch.size], entries[branch.size :]
+        behind = _behind(left, None if branch.after is None else seqs.get(branch.after), record.num, held)
+        spans, retired = await build_spans(tx, record, behind, own, branch.compactions)
+        spans = algebra.closed(spans, record.num, record.head)
+        held |= {each.checkpoint: each.spans for each in retired}
+        left.append(spans)
+        ended = max(entry.at for entry, _ in own)
+        tree.branches[branch_id(record.session.id, own[0][0].id)] = (spans, ended)
+        tree.retired.extend(retired)
+        tree.stretches.extend(Lists(record, spans, held).conversation())
+    return tree
+
+
+def _behind(lists: Sequence[Spans], seq: int | None, log: int, held: dict[str, Spans]) -> Spans:
+    """The beginning of the first of these lists that has the entry at this place, up to and including it."""
+    if seq is None:
+        return ()
+    cuts = (algebra.cut(spans, EntryPlace(log, seq), lambda name: held.get(name, ())) for spans in lists)
+    return next((cut for cut in cuts if cut is not None), ())
+
+
+def _seqs(placed: Sequence[tuple[Entry, int]]) -> Iterator[tuple[str, int]]:
+    return ((entry.id, seq) for entry, seq in placed)
+
+
 def _without_erased(source: SyncInput, erased: Erased) -> SyncInput:
     """What is given, without what was erased here. A summary that its agent made may tell of it, so none is taken."""
     if not erased:
         return source
     summaries = [each.summary for each in source.compactions]
-    return source._replace(entries=erased.without(source.entries, summaries), compactions=())
+    branches = [branch._replace(compactions=()) for branch in source.branches]
+    summaries += [each.summary for branch in source.branches for each in branch.compactions]
+    entries = erased.without(source.entries, summaries)
+    return source._replace(entries=entries, compactions=(), branches=branches)
 
 
 async def _with_grounded_title(
@@ -228,6 +295,7 @@ def _is_plain(source: SyncInput) -> bool:
     return (
         not source.extends
         and not source.compactions
+        and not source.branches
         and 0 < len(entries) <= BATCH
         and len({entry.id for entry, _ in entries}) == len(entries)
         and max(entry.at for entry, _ in entries) <= source.imported.updated_at

@@ -14,7 +14,7 @@ from hitherto.limits import ENTRY_BYTES, RAW_BYTES, checked_size
 from hitherto.model import Entry, Principal, Session, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Reader, Writer
 from hitherto.service.catalog.sessions import Catalog
-from hitherto.service.compaction.imported import Summarised
+from hitherto.service.compaction.imported import Branch, Summarised
 from hitherto.service.core import Core, Room
 from hitherto.service.history.append import EncodedEntry, encode_entry
 from hitherto.service.records import change_session, require_session
@@ -140,6 +140,7 @@ class Transfer(Room):
         extends: bool = False,
         amended: Entry | None = None,
         compactions: Sequence[Summarised] = (),
+        branches: Sequence[Branch] = (),
         raw: Sequence[RawCopy] = (),
         revive: bool = False,
     ) -> SyncResult:
@@ -148,7 +149,9 @@ class Transfer(Room):
         With `extends` they come behind what is there, of which `amended` replaces the one of the same id. Entries that
         are there already are not stored again; one that changed is stored beside its earlier form. Doing it twice, or
         again after a crash in the middle, is doing it once. When the source has lost something, what was there before
-        becomes a checkpoint. `compactions` say which of the entries stand for what was said before them.
+        becomes a checkpoint. `compactions` say which of the entries stand for what was said before them. The last of the
+        entries are those of the `branches`, which stand beside the conversation; if none are given with what `extends`
+        something, those that are there stay.
         `raw` are the bytes that this was read from; those kept before go, unless it `extends` them. What its owner has
         deleted here stays away, unless it is to `revive`.
         """
@@ -157,7 +160,7 @@ class Transfer(Room):
             checked_size(copy.data, RAW_BYTES, "a raw copy")
         given = [*map(encode_entry, map(checked_entry, entries))]
         return await SyncImport(self._core).take(
-            SyncInput(imported, given, extends, amended, compactions, raw, revive, who)
+            SyncInput(imported, given, extends, amended, compactions, branches, raw, revive, who)
         )
 
     async def sync_packed(
@@ -169,6 +172,7 @@ class Transfer(Room):
         extends: bool = False,
         amended: Entry | None = None,
         compactions: Sequence[Summarised] = (),
+        branches: Sequence[Branch] = (),
         raw: Sequence[PackedCopy] = (),
         revive: bool = False,
     ) -> SyncResult:
@@ -181,7 +185,7 @@ class Transfer(Room):
             checked_size(payload, ENTRY_BYTES, "an entry")
         given = [EncodedEntry(checked_entry(decode_entry(payload)), payload) for payload in payloads]
         return await SyncImport(self._core).take(
-            SyncInput(imported, given, extends, amended, compactions, raw, revive, who)
+            SyncInput(imported, given, extends, amended, compactions, branches, raw, revive, who)
         )
 
     async def mark_source(self, who: Principal, session_id: str, *, gone: bool) -> bool:

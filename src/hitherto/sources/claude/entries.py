@@ -80,11 +80,12 @@ class Answer(Value, frozen=True):
 
 class Compacted(Value, frozen=True):
     """A compaction, by entries: the `boundary`, the `summary` after it (None: not written yet), and the first of the kept
-    entries, as far as known."""
+    entries, as far as known; of what was kept in front of the summary (`prefix`) the last ones, from the end on."""
 
     boundary: str | None = None
     summary: str | None = None
     kept: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()
 
 
 class _Started(msgspec.Struct, frozen=True, rename="camel"):
@@ -112,6 +113,7 @@ class ConversationBuilder:
         self.amended: Entry | None = None
         self.answer = answer
         self.at = at
+        self.newest: str | None = None
         self._spent = [spent]
         self._place: int | None = None
 
@@ -126,7 +128,8 @@ class ConversationBuilder:
         return total([*self._spent, self.answer.entry.usage if self.answer else None])
 
     def add(self, record: Record, line: memoryview) -> None:
-        """Add a record; `line` is its bytes."""
+        """Add a record; `line` is its bytes. `newest` is then the entry that it has become part of, if it has."""
+        self.newest = None
         self.at = milliseconds(record.timestamp) if record.timestamp is not None else self.at
         if record.type not in _SELDOM_KEPT and is_deep(line):
             self._put(self.too_deep(record))
@@ -144,9 +147,9 @@ class ConversationBuilder:
         """An entry with this record's id."""
         return Entry(id=entry_id(record.uuid or ""), at=self.at, role=role, parts=parts, meta=meta)
 
-    def begin_compaction(self, boundary: str, kept: tuple[str, ...]) -> None:
+    def begin_compaction(self, begun: Compacted) -> None:
         """Start a compaction at its boundary; the summary follows."""
-        self.begun = Compacted(boundary=boundary, kept=kept)
+        self.begun = begun
 
     def end_compaction(self, summary: str) -> None:
         """End a compaction with its summary, usually after its boundary."""
@@ -154,6 +157,7 @@ class ConversationBuilder:
         self.begun = None
 
     def _put(self, entry: Entry) -> None:
+        self.newest = entry.id
         self.entries.append(entry)
         self.facts.observe_entry(entry)
 
@@ -186,6 +190,7 @@ class ConversationBuilder:
 
     def _amend(self, known: Answer, record: Record, message: Message, size: int) -> None:
         """Extend the newest answer."""
+        self.newest = known.entry.id
         usage = latest(known.entry.usage, usage_of(message.usage))
         entry = replace(
             known.entry,
@@ -234,7 +239,7 @@ def _system(record: Record, line: memoryview, builder: ConversationBuilder) -> E
     meta: Json = {"subtype": record.subtype} if record.subtype else {}
     if record.subtype == "compact_boundary":
         meta = _boundary_meta(record)
-        builder.begin_compaction(entry_id(record.uuid or ""), _kept_by(record))
+        builder.begin_compaction(_begun(record))
     if record.is_meta:
         meta["meta"] = True
     if record.level == "error" or record.subtype == "api_error":
@@ -257,15 +262,20 @@ def _boundary_meta(record: Record) -> Json:
     return meta
 
 
-def _kept_by(boundary: Record) -> tuple[str, ...]:
-    """The first of the records that a compaction kept; not every one starts an entry."""
+def _begun(boundary: Record) -> Compacted:
+    """A compaction at its boundary, with some of the records that it kept, for not every one starts an entry."""
     said = boundary.compact_metadata or CompactMetadata()
-    kept: tuple[str | None, ...] = ()
-    if said.preserved_messages is not None:
-        kept = said.preserved_messages.uuids[:KEPT_KNOWN]
-    elif said.preserved_segment is not None:
-        kept = (said.preserved_segment.head_uuid,)
-    return tuple(entry_id(uuid) for uuid in kept if uuid)
+    uuids: tuple[str | None, ...] = ()
+    anchor = ends = None
+    if (kept := said.preserved_messages) is not None:
+        anchor, uuids = kept.anchor_uuid, kept.uuids
+    elif (ends := said.preserved_segment) is not None:
+        anchor, uuids = ends.anchor_uuid, (ends.head_uuid,)
+    own = entry_id(boundary.uuid or "")
+    if anchor is not None and anchor == boundary.uuid:
+        last = (ends.tail_uuid,) if ends is not None else uuids[: -KEPT_KNOWN - 1 : -1]
+        return Compacted(boundary=own, prefix=tuple(entry_id(uuid) for uuid in last if uuid))
+    return Compacted(boundary=own, kept=tuple(entry_id(uuid) for uuid in uuids[:KEPT_KNOWN] if uuid))
 
 
 def _attachment_entry(record: Record, line: memoryview, builder: ConversationBuilder) -> Entry | None:

@@ -1,4 +1,5 @@
-"""Which records of a growing transcript are the conversation, for sync: all that was said on the branch to resume. Pure.
+"""Which records of a growing transcript are the conversation, for sync: all that was said on the branch to resume, and the
+other branches beside it. Pure.
 
 New records are linked to a *window* that is kept of the records read before: the end of the conversation, where a new
 record almost always finds its parent. What the window cannot decide is not guessed: `RebuildNeeded` says that the whole
@@ -13,14 +14,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
 
 from hitherto.model import Value
-from hitherto.sources.claude.records import Record, ResultBlock
+from hitherto.sources.claude.records import CompactMetadata, Record, ResultBlock
 
 SIGHT = 32
 """How many nodes of the spine the window holds."""
@@ -80,6 +81,18 @@ class Linked:
         chosen = self._choice.chosen
         return [record for place, record in enumerate(self._records, self._old) if chosen[place]]
 
+    @property
+    def aside(self) -> list[Aside]:
+        """The other branches, by numbers of records, each after those that it may leave. Only a whole reading has any."""
+        branches = [] if self._old else branches_beside(self._nodes, self._choice)
+        return [
+            Aside(
+                records=[self._records[node] for node in branch],
+                ancestors=(self._records[node] for node in _ancestors(self._nodes, branch[0])),
+            )
+            for branch in branches
+        ]
+
     def has(self, uuid: str) -> bool:
         """Whether there is a node with this uuid, in the window or before it."""
         return uuid in self._index or _checksum(uuid) in self._seen
@@ -117,25 +130,34 @@ class Linked:
         named, instead = self._after_compaction(named)
         place = self._index.get(named, instead)
         if place is not None:
-            return place
+            return place if kind is not Kind.BOUNDARY else self._end_of_compacted(record, place)
         if self._last == _UNSEEN or _checksum(named) in self._seen:
             raise RebuildNeeded
         return self._last
 
+    def _end_of_compacted(self, boundary: Record, parent: int) -> int:
+        """The last node of what a compaction was made of. A partial one names a node in its middle as its parent: the last
+        that it summarised, if it keeps the end, or the last that it kept, if it keeps the beginning."""
+        anchor, kept = kept_by(boundary.compact_metadata)
+        if not kept or (anchor != boundary.uuid and self._index.get(kept[-1]) == parent):
+            return parent
+        if self._old:
+            raise RebuildNeeded
+        below = _below(self._nodes, parent)
+        if anchor == boundary.uuid:
+            ends = [node for node in range(parent, len(below)) if below[node] and self._is_message(node)]
+        else:
+            ends = [at for uuid in kept if (at := self._index.get(uuid, -1)) >= 0 and below[at]]
+        return max(ends, default=parent)
+
+    def _is_message(self, number: int) -> bool:
+        return self._nodes[number].kind <= Kind.BLOCK
+
     def _keep(self, boundary: Record, place: int) -> None:
         """Note what a compaction kept: from then on it follows the summary."""
-        said = boundary.compact_metadata
-        if said is None:
-            return
-        uuids: tuple[str | None, ...] = ()
-        anchor = None
-        if said.preserved_segment is not None:
-            anchor, uuids = said.preserved_segment.anchor_uuid, (said.preserved_segment.tail_uuid,)
-        if said.preserved_messages is not None:
-            kept = said.preserved_messages
-            anchor, uuids = kept.anchor_uuid or anchor, (*uuids, *kept.uuids, *kept.all_uuids)
-        for uuid in uuids:
-            if uuid is not None and uuid != anchor and self.has(uuid):
+        anchor, kept = kept_by(boundary.compact_metadata)
+        for uuid in kept:
+            if uuid != anchor and self.has(uuid):
                 self._kept[uuid] = (anchor, place)
 
     def _after_compaction(self, named: str) -> tuple[str, int | None]:
@@ -156,6 +178,11 @@ class Linked:
             raise RebuildNeeded
         if choice.newest < self._old and not self._is_certain(choice):
             raise RebuildNeeded
+        if self._old and any(
+            not choice.chosen[number] and self._nodes[number].kind is not Kind.HANGING
+            for number in range(self._old, len(self._nodes))
+        ):
+            raise RebuildNeeded  # another branch grows, and only a whole reading finds where
         return choice
 
     def _is_certain(self, choice: Choice) -> bool:
@@ -214,6 +241,18 @@ class Linked:
         return newest >= self._old or self._window.decides
 
 
+def kept_by(said: CompactMetadata | None) -> tuple[str | None, list[str]]:
+    """The record behind which a compaction puts what it kept, and the uuids of that, in order."""
+    uuids: tuple[str | None, ...] = ()
+    anchor = None
+    if said is not None and said.preserved_segment is not None:
+        anchor, uuids = said.preserved_segment.anchor_uuid, (said.preserved_segment.tail_uuid,)
+    if said is not None and said.preserved_messages is not None:
+        kept = said.preserved_messages
+        anchor, uuids = kept.anchor_uuid or anchor, (*uuids, *kept.uuids, *kept.all_uuids)
+    return anchor, [uuid for uuid in uuids if uuid is not None]
+
+
 def _response(record: Record) -> str:
     """The id that the blocks of one answer share."""
     return (record.message.id if record.message else None) or record.uuid or ""
@@ -253,6 +292,13 @@ class Choice(NamedTuple):
     answers: list[str | None]
     newest: int
     spine: list[int]
+
+
+class Aside(NamedTuple):
+    """A branch beside the conversation: its own records, and those that lead to it, from the nearest on."""
+
+    records: list[int]
+    ancestors: Iterator[int]
 
 
 def kind_of(record: Record) -> Kind:
@@ -340,3 +386,50 @@ def _joins(node: Node, answer: str | None) -> bool:
         case Kind.RESULT | Kind.NOTE:
             return answer is not None
     return False
+
+
+def branches_beside(nodes: Sequence[Node], choice: Choice) -> list[list[int]]:
+    """All nodes that the conversation leaves out, as branches, each in order, by their first nodes.
+
+    A branch follows from each node the newest thing that was said below it; with it come, as in a conversation, what
+    hangs from it and all of each answer.
+    """
+    chosen, answers = choice.chosen, list(choice.answers)
+    newest = _newest_below(nodes, chosen)
+    branch_of: dict[int, int] = {}
+    branches: list[list[int]] = []
+    for number, node in enumerate(nodes):
+        if chosen[number]:
+            continue
+        parent = node.parent
+        inherited = answers[parent] if parent >= 0 else None
+        answers[number] = node.response if node.kind == Kind.BLOCK else inherited
+        if node.kind in (Kind.MESSAGE, Kind.BOUNDARY):
+            answers[number] = None
+        beside = branch_of.get(parent)
+        if beside is not None and (newest[number] == newest[parent] or _joins(node, inherited)):
+            branch_of[number] = beside
+            branches[beside].append(number)
+        else:
+            branch_of[number] = len(branches)
+            branches.append([number])
+    return branches
+
+
+def _newest_below(nodes: Sequence[Node], chosen: bytearray) -> list[int]:
+    """Of each node beside the conversation, the newest one below it, or itself, that does not only hang there."""
+    newest = [-1] * len(nodes)
+    for number in range(len(nodes) - 1, -1, -1):
+        if chosen[number]:
+            continue
+        if newest[number] < 0 and nodes[number].kind != Kind.HANGING:
+            newest[number] = number
+        parent = nodes[number].parent
+        if parent >= 0:
+            newest[parent] = max(newest[parent], newest[number])
+    return newest
+
+
+def _ancestors(nodes: Sequence[Node], number: int) -> Iterator[int]:
+    while (number := nodes[number].parent) >= 0:
+        yield number

@@ -138,6 +138,21 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             extra=dict(self.extra),
         )
 
+    def joined(self, aside: Facts) -> Facts:
+        """These, with what was said beside the conversation."""
+        joined = self.copy()
+        joined.updated_at = max(
+            (at for at in (self.updated_at, aside.updated_at) if at is not None), default=None
+        )
+        joined.first_prompt = self.first_prompt or aside.first_prompt
+        joined.first_command = self.first_command or aside.first_command
+        joined.models += [each for each in aside.models if each not in self.models]
+        joined.children += [each for each in aside.children if each not in self.children]
+        for counts, more in ((joined.unknown, aside.unknown), (joined.left_out, aside.left_out)):
+            for kind, number in more.items():
+                counts[kind] = counts.get(kind, 0) + number
+        return joined
+
     def observe(self, record: Record) -> None:
         """Note what a record of the conversation says beside its message."""
         self._begin(record)

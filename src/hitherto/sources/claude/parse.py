@@ -2,13 +2,13 @@
 
 `parse` reads a whole transcript, or only what was added since an earlier call. It returns a `State` for the next call. The
 result is the conversation that Claude Code itself would resume, including what was said before a compaction; compactions
-are listed with it.
+are listed with it, and so are the branches beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -21,13 +21,15 @@ from hitherto.claude.lines import (
     split,
 )
 from hitherto.model import Entry, Usage, Value, decode_json
+from hitherto.sources.claude.branches import BranchRead, Line, read_branches
 from hitherto.sources.claude.entries import LINKED, Answer, Compacted, ConversationBuilder
 from hitherto.sources.claude.graph import Linked, RebuildNeeded, Window
 from hitherto.sources.claude.metadata import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
 from hitherto.sources.claude.records import Record, read
 from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
+from hitherto.sources.shared.usage import total
 
-VERSION = 2
+VERSION = 3
 """Increased when the same bytes give other entries than before, so that files are read again."""
 _NEWLINE = 0x0A
 
@@ -39,7 +41,8 @@ class State(Value, frozen=True):
 
     Its size: the end of the conversation (some kilobytes, including the newest answer) and four bytes for each record.
     `offset` is where to continue; `seal` has the bytes before it, to tell a file that was rewritten in place from one that
-    has grown; `open`: there was no line end; `compaction` is one whose summary has not been written yet.
+    has grown; `open`: there was no line end; `compaction` is one whose summary has not been written yet; `aside` is what
+    the branches tell of the session.
     """
 
     version: int = VERSION
@@ -54,6 +57,8 @@ class State(Value, frozen=True):
     compaction: Compacted | None = None
     entries: int = 0
     facts: Facts = msgspec.field(default_factory=Facts)
+    aside: Facts = msgspec.field(default_factory=Facts)
+    aside_usage: Usage | None = None
 
 
 class Parsed(Value, frozen=True):
@@ -62,8 +67,8 @@ class Parsed(Value, frozen=True):
     `whole`: `entries` is the conversation. `extends`: `entries` follow those known before, and `amended` replaces the one
     with the same id (the newest answer has grown). `rebuild`: the new bytes change what was read before; there are no
     entries, and the whole file must be parsed without a state. `compactions` are those whose summaries are among the
-    `entries`. `total` is how many entries the conversation has; `unread` is how many bytes at the end are not a complete
-    line yet.
+    `entries`. `branches` are those beside the conversation; if it extends something, they are as they were. `total` is how many
+    entries the conversation has; `unread` is how many bytes at the end are not a complete line yet.
     """
 
     change: Literal["whole", "extends", "rebuild"]
@@ -74,11 +79,7 @@ class Parsed(Value, frozen=True):
     total: int
     unread: int
     compactions: tuple[Compacted, ...] = ()
-
-
-class _Line(NamedTuple):
-    record: Record
-    data: memoryview
+    branches: tuple[BranchRead, ...] = ()
 
 
 def parse(data: bytes, known: State | None = None) -> Parsed:
@@ -91,7 +92,7 @@ def parse(data: bytes, known: State | None = None) -> Parsed:
     try:
         return _parsed(data, start, "extends" if known else "whole")
     except RebuildNeeded:
-        info = start.facts.info(None, bool(start.sidechain), lambda _: False)
+        info = start.facts.joined(start.aside).info(None, bool(start.sidechain), lambda _: False)
         return Parsed(
             change="rebuild",
             entries=(),
@@ -132,9 +133,15 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
     lines = _own(lines, bool(sidechain), facts)
     linked = Linked(start.window, [line.record for line in lines], facts.leaf)
     builder = ConversationBuilder(facts, start.answer, start.spent, start.at, start.compaction)
+    entry_of: dict[int, str] = {}
     for number in linked.new:
         builder.add(*lines[number])
-    total = start.entries + len(builder.entries)
+        if builder.newest is not None:
+            entry_of[number] = builder.newest
+    beside = read_branches(linked.aside, lines.__getitem__, entry_of, facts.created_at or 0)
+    known = (start.aside, start.aside_usage)
+    aside, aside_usage = known if start.window.nodes else (beside.facts, beside.usage)
+    total_entries = start.entries + len(builder.entries)
     state = State(
         offset=start.offset + end,
         seal=next_seal(start.seal, data, end),
@@ -145,27 +152,31 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
         spent=builder.spent,
         at=builder.at,
         compaction=builder.begun,
-        entries=total,
+        entries=total_entries,
         facts=facts,
+        aside=aside,
+        aside_usage=aside_usage,
     )
+    usage = total([builder.usage, aside_usage])
     return Parsed(
         change=change,
         entries=tuple(builder.entries),
         amended=builder.amended,
-        info=facts.info(builder.usage, bool(sidechain), linked.has),
+        info=facts.joined(aside).info(usage, bool(sidechain), linked.has),
         state=state,
-        total=total,
+        total=total_entries,
         unread=len(data) - end,
         compactions=tuple(builder.compactions),
+        branches=beside.branches,
     )
 
 
-def _lines(data: bytes, facts: Facts) -> Iterator[_Line]:
+def _lines(data: bytes, facts: Facts) -> Iterator[Line]:
     """The linked records; `facts` collects what the others say."""
     for record, line in _records(data, facts):
         if record.uuid and _is_linked(record):
             facts.observe(record)
-            yield _Line(record, line)
+            yield Line(record, line)
         else:
             facts.observe_session_record(record, line)
 
@@ -216,7 +227,7 @@ def _salvaged(line: bytes, facts: Facts) -> Iterator[tuple[Record, memoryview]]:
             yield record, memoryview(piece)
 
 
-def _is_sidechain(lines: list[_Line], known: bool | None) -> bool | None:
+def _is_sidechain(lines: list[Line], known: bool | None) -> bool | None:
     """Whether this is a subagent's transcript: all of its records stand beside the conversation."""
     if not lines or known is False:
         return known
@@ -226,7 +237,7 @@ def _is_sidechain(lines: list[_Line], known: bool | None) -> bool | None:
     return aside
 
 
-def _own(lines: list[_Line], sidechain: bool, facts: Facts) -> list[_Line]:
+def _own(lines: list[Line], sidechain: bool, facts: Facts) -> list[Line]:
     """Without what a subagent said in the transcript of a session, as old versions wrote it."""
     if sidechain:
         return lines

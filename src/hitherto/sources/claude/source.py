@@ -13,11 +13,11 @@ from hitherto.limits import RAW_BYTES
 from hitherto.model import Json, Session, encode
 from hitherto.ports import RawCopy
 from hitherto.service import Imported
-from hitherto.service.compaction.imported import Summarised
+from hitherto.service.compaction.imported import Branch, Summarised
 from hitherto.sources.claude import files as claude_files
 from hitherto.sources.claude import parse
 from hitherto.sources.claude.files import TranscriptFile as Transcript
-from hitherto.sources.claude.parse import Parsed, State
+from hitherto.sources.claude.parse import Compacted, Parsed, State
 from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import MS, path_meta, path_of
@@ -67,12 +67,16 @@ class ClaudeSource(msgspec.Struct, frozen=True):
         parsed = read.parsed
         return Reading(
             imported=imported_from(read.found, parsed),
-            entries=parsed.entries,
+            entries=[*parsed.entries, *(entry for branch in parsed.branches for entry in branch.entries)],
             total=parsed.total,
             state=encode(parsed.state),
             extends=parsed.change == "extends",
             amended=parsed.amended,
-            compactions=list(_summarised(parsed)),
+            compactions=list(_summarised(parsed.compactions)),
+            branches=[
+                Branch(each.after, len(each.entries), tuple(_summarised(each.compactions)))
+                for each in parsed.branches
+            ],
             raw=list(_raw(read)),
             size=len(read.data),
             damaged=parsed.info.damage.records,
@@ -133,10 +137,10 @@ def imported_from(found: Transcript, parsed: Parsed) -> Imported:
     )
 
 
-def _summarised(parsed: Parsed) -> Iterator[Summarised]:
-    for each in parsed.compactions:
+def _summarised(compactions: Sequence[Compacted]) -> Iterator[Summarised]:
+    for each in compactions:
         if each.summary is not None:
-            yield Summarised(summary=each.summary, kept=each.kept, until=each.boundary)
+            yield Summarised(summary=each.summary, kept=each.kept, until=each.boundary, prefix=each.prefix)
 
 
 def _session_id(found: Transcript, parsed: Parsed) -> str:

@@ -148,6 +148,7 @@ class Sync:
                 extends=reading.extends,
                 amended=reading.amended,
                 compactions=reading.compactions,
+                branches=reading.branches,
                 raw=packed.raw,
                 revive=self._revive,
             )

@@ -83,6 +83,12 @@ class MemoryWriter(MemoryReader):
         self._journal.put(own.checkpoints, num, (*own.checkpoints.get(num, ()), checkpoint))
         await self.put_spans(owner, num, spans, checkpoint.id)
 
+    async def drop_checkpoint(self, owner: str, num: int, checkpoint: str) -> None:
+        own = self._own(owner)
+        left = tuple(each for each in own.checkpoints.get(num, ()) if each.id != checkpoint)
+        self._journal.put(own.checkpoints, num, left)
+        await self.put_spans(owner, num, (), checkpoint)
+
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         own, entries = self._own(owner), self._log(owner, place.log).entries
         kept = entries.get(place.seq)

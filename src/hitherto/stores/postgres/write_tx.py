@@ -61,6 +61,7 @@ ADD_CHECKPOINT = """
 INSERT INTO checkpoint (owner, num, id, at, reason, message_count, token_count, crc)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
+DROP_CHECKPOINT = "DELETE FROM checkpoint WHERE owner = %s AND num = %s AND id = %s"
 
 PUT_ERASURE = "INSERT INTO erased (owner, session, mark, at) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
 ADD_MEMO = "INSERT INTO memo (owner, method, key, digest, answer, at) VALUES (%s, %s, %s, %b, %b, %s)"
@@ -257,6 +258,10 @@ class PostgresWriter(PostgresReader):
         row = (owner, num, checkpoint.id, *rest)
         await self._statements.queue(ADD_CHECKPOINT, (*row, checksum(*row)))
         await self.put_spans(owner, num, spans, checkpoint.id)
+
+    async def drop_checkpoint(self, owner: str, num: int, checkpoint: str) -> None:
+        await self._statements.queue(DROP_CHECKPOINT, (owner, num, checkpoint))
+        await self.put_spans(owner, num, (), checkpoint)
 
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         crc = entry_checksum(owner, *place, payload)

@@ -100,6 +100,7 @@ DROP_SPANS = "DELETE FROM span WHERE session = ? AND name = ?"
 ADD_CHECKPOINT = """
 INSERT INTO checkpoint (session, ord, id, at, reason, message_count, token_count, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+DROP_CHECKPOINT = "DELETE FROM checkpoint WHERE session = ? AND id = ?"
 NEXT_CHECKPOINT = "SELECT coalesce(max(ord), 0) + 1 FROM checkpoint WHERE session = ?"
 
 TO_GARBAGE = (
@@ -229,6 +230,10 @@ class SqliteWriter(SqliteReader):
         row = (num, order, checkpoint.id, checkpoint.at, checkpoint.reason, *counts)
         self._db.execute(ADD_CHECKPOINT, (*row, checksum(owner, *row)))
         await self.put_spans(owner, num, spans, checkpoint.id)
+
+    async def drop_checkpoint(self, owner: str, num: int, checkpoint: str) -> None:
+        self._db.execute(DROP_CHECKPOINT, (num, checkpoint))
+        await self.put_spans(owner, num, (), checkpoint)
 
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         pos = position(*place)

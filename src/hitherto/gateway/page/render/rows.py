@@ -77,14 +77,19 @@ def hit_row(hit: Hit, now: int) -> Row:
     if hit.entry is None:
         return shown
     return shown._replace(
-        found=Markup("").join(_marked(hit)), more=hit.more, address=address(hit.session.id, hit.entry)
+        found=Markup("").join(_marked(hit)),
+        more=hit.more,
+        address=address(hit.session.id, hit.entry, hit.branch),
     )
 
 
-def address(session_id: str, entry: str | None = None) -> str:
-    """The address of a session, or of a message in it."""
+def address(session_id: str, entry: str | None = None, branch: str | None = None) -> str:
+    """The address of a session, or of a message in it or in a branch of it."""
     place = f"/s/{named(session_id)}"
-    return place if entry is None else f"{place}?at={named(entry)}#m-{named(entry)}"
+    if entry is None:
+        return place
+    start = f"{place}?" if branch is None else f"/checkpoint?session={named(session_id)}&id={named(branch)}&"
+    return f"{start}at={named(entry)}#m-{named(entry)}"
 
 
 def _context(tokens: int) -> Context:

@@ -20,6 +20,7 @@ REASONS = {
     "rewind": "Before a rewind",
     "reset": "Before a reset",
     "restore": "Before a restore",
+    "branch": "Another branch",
 }
 OTHER_REASON = "Checkpoint"
 

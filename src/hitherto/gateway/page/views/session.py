@@ -44,6 +44,7 @@ async def session_page(caller: Caller, request: WindowRequest, run: Run, *, answ
         "permits": caller.may("commands"),
         "question": await question_of(home, caller.who, session),
         "apart": is_ephemeral(session.id),
+        "branches": len(await home.branches.known(caller.who, session.id)),
         "failure": None if window.after else await _failure(home, caller, session),
     }
     return await run(_render, session, window, children, request, live, newest, may)
