@@ -71,6 +71,13 @@ class ToolEnded(msgspec.Struct, frozen=True, kw_only=True):
     meta: Json = msgspec.field(default_factory=dict)
 
 
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """The user has said something while the turn ran, to the engine itself. Stored as an entry of the user."""
+
+    parts: tuple[Part, ...]
+    meta: Json = msgspec.field(default_factory=dict)
+
+
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """How full the model's window is, in tokens."""
 
@@ -91,7 +98,7 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     reason: StopReason
 
 
-Event = Delta | Message | ToolProgress | ToolEnded | Context | Notice | Stopped
+Event = Delta | Message | ToolProgress | ToolEnded | Heard | Context | Notice | Stopped
 
 
 # What an engine is given

@@ -5,7 +5,10 @@
 
 `prompt` says back what it was sent, `wait` waits to be cancelled, `ask` says back what it was answered. Any other text
 is echoed. Arguments: its capabilities, and a file that notes every message that it gets. Among the capabilities, `_name` is
-what it is called, and `_own` are the sessions that it lists, two on a page, whatever folder is asked for.
+what it is called, and `_own` are the sessions that it lists, two on a page, whatever folder is asked for. With `_echo` it
+repeats each prompt under an id of its own, with `_options` its sessions have modes and an option.
+
+`queue` waits for another prompt, which is answered after this one, `steered` for a message of the user to the running turn.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +25,13 @@ Json = dict[str, Any]
 CAPABILITIES: Json = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 NAME: str = CAPABILITIES.pop("_name", "line")
 OWN: list[Json] = CAPABILITIES.pop("_own", [])
+ECHO: bool = CAPABILITIES.pop("_echo", False)
+OPTIONS: bool = CAPABILITIES.pop("_options", False)
 PAGE = 2
 NOTED = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 SESSIONS = itertools.count(1)
+PROMPTS = itertools.count(1)
+WAITING: list[Json] = []
 NUMBERS = itertools.count(1)
 
 
@@ -60,6 +68,9 @@ class Turn:
 
     def run(self) -> None:
         said = self.params["prompt"][-1].get("text", "")
+        if ECHO:
+            echo = {"content": self.params["prompt"][-1], "messageId": f"u{next(PROMPTS)}"}
+            update(self.session, sessionUpdate="user_message_chunk", **echo)
         for step in json.loads(said) if said.startswith("[") else [{"say": f"You said: {said}"}]:
             name = next(iter(step))
             getattr(self, f"do_{name}")(step[name], step)
@@ -99,6 +110,16 @@ class Turn:
             pass
         self.result = {"stopReason": "cancelled"}
 
+    def do_queue(self, _: bool, __: Json) -> None:
+        while (message := read()).get("method") != "session/prompt":
+            pass
+        WAITING.append(message)
+
+    def do_steered(self, _: bool, __: Json) -> None:
+        while (message := read()).get("method") != "_session/steering":
+            pass
+        write(id=message["id"], result={})
+
     def do_exit(self, code: int, _: Json) -> None:
         os._exit(code)
 
@@ -132,35 +153,58 @@ def load(number: Any, session: str) -> None:
     write(id=number, result={"_meta": {"loaded": True}})
 
 
+def options(model: str = "small") -> Json:
+    """The modes and options of a session that was just opened."""
+    if not OPTIONS:
+        return {}
+    modes = [{"id": "calm", "name": "Calm"}, {"id": "wild", "name": "Wild"}]
+    values = [{"value": value, "name": value} for value in ("small", "large")]
+    option = {"id": "model", "name": "Model", "type": "select", "currentValue": model, "options": values}
+    return {"modes": {"currentModeId": "calm", "availableModes": modes}, "configOptions": [option]}
+
+
+def new(number: Any, _: Json) -> None:
+    session = f"behind-{os.getpid()}-{next(SESSIONS)}"
+    early = {"sessionUpdate": "available_commands_update", "availableCommands": []}
+    update(session, **early)
+    write(id=number, result={"sessionId": session, "modes": None, "_meta": {"own": True}, **options()})
+    update(session, **early)
+
+
+def fork(number: Any, params: Json) -> None:
+    made = f"{params['sessionId']}-fork"
+    say(made, "an old word")
+    update(made, sessionUpdate="current_mode_update", currentModeId="calm")
+    write(id=number, result={"sessionId": made})
+
+
+def greet(number: Any, _: Json) -> None:
+    info = {"name": NAME, "version": "1", "x": {"y": 1}}
+    write(id=number, result={"protocolVersion": 1, "agentCapabilities": CAPABILITIES, "agentInfo": info})
+
+
+METHODS: dict[str, Callable[[Any, Json], None]] = {
+    "initialize": greet,
+    "session/new": new,
+    "session/prompt": lambda number, params: Turn(number, params).run(),
+    "session/fork": fork,
+    "session/list": list_own,
+    "session/load": lambda number, params: load(number, params["sessionId"]),
+}
+if OPTIONS:
+    METHODS["session/set_config_option"] = lambda number, params: write(
+        id=number, result={"configOptions": options(params["value"])["configOptions"]}
+    )
+
+
 def answer(message: Json) -> None:
-    method, params, number = message.get("method"), message.get("params", {}), message.get("id")
-    match method:
-        case "initialize":
-            info = {"name": NAME, "version": "1", "x": {"y": 1}}
-            write(
-                id=number, result={"protocolVersion": 1, "agentCapabilities": CAPABILITIES, "agentInfo": info}
-            )
-        case "session/new":
-            session = f"behind-{os.getpid()}-{next(SESSIONS)}"
-            early = {"sessionUpdate": "available_commands_update", "availableCommands": []}
-            update(session, **early)
-            write(id=number, result={"sessionId": session, "modes": None, "_meta": {"own": True}})
-            update(session, **early)
-        case "session/prompt":
-            Turn(number, params).run()
-        case "session/fork":
-            fork = f"{params['sessionId']}-fork"
-            say(fork, "an old word")
-            update(fork, sessionUpdate="current_mode_update", currentModeId="calm")
-            write(id=number, result={"sessionId": fork})
-        case "session/list":
-            list_own(number, params)
-        case "session/load":
-            load(number, params["sessionId"])
-        case str() if number is not None:
-            write(id=number, result={"got": message})
+    method, number = message.get("method"), message.get("id")
+    if method in METHODS:
+        METHODS[method](number, message.get("params", {}))
+    elif method is not None and number is not None:
+        write(id=number, result={"got": message})
 
 
 if __name__ == "__main__":
     while True:
-        answer(read())
+        answer(WAITING.pop(0) if WAITING else read())

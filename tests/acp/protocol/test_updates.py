@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitherto.acp.protocol.entry_bytes import read_page, read_stored
+from hitherto.acp.protocol.initialize import Client
 from hitherto.acp.protocol.updates import CHUNKS, INTERRUPTED, Renderer
 from hitherto.model import ROLES, Entry, Json, Part, Text, Thought, ToolCall, ToolResult, encode
 
@@ -45,7 +46,7 @@ ENTRIES = st.builds(
 @given(st.lists(ENTRIES, max_size=4), st.booleans())
 def test_the_lines_of_entries_are_what_their_values_say(entries: list[Entry], marked: bool) -> None:
     lines: list[bytes] = []
-    renderer = Renderer(SESSION, compaction=False)
+    renderer = Renderer(SESSION, Client())
     payloads = [encode(entry) for entry in entries]
     marks = range(len(entries)) if marked else ()
     renderer.entries(read_page(payloads), lines, marks=marks)
@@ -69,7 +70,7 @@ def test_each_change_of_an_edit_is_shown_in_the_file_that_it_is_made_in() -> Non
     )
     lines: list[bytes] = []
     entry = Entry(id="e", at=0, role="assistant", parts=(call,))
-    Renderer(SESSION, compaction=False).entries(read_page([encode(entry)]), lines)
+    Renderer(SESSION, Client()).entries(read_page([encode(entry)]), lines)
     shown = json.loads(b"".join(lines))["params"]["update"]["content"]
     assert [(diff["path"], diff["newText"]) for diff in shown] == [
         ("/p/a.py", "2"),

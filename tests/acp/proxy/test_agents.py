@@ -67,7 +67,7 @@ async def test_an_agent_of_the_python_package_gets_what_it_has_not(tmp_path: Pat
             ("agent_message_chunk", "Hello there (wild)"),
         ]
         assert await replayed(client, fork.session_id, tmp_path) == said
-        assert await turn(client, made.session_id, "Again") == ("Again (calm)", "end_turn")
+        assert await turn(client, made.session_id, "Again") == ("Again (wild)", "end_turn")
         await client.delete_session(made.session_id)
         assert [row.session_id async for row in client.list_sessions()] == [fork.session_id]
     async with hitherto.open(url_of(tmp_path)) as sessions:

@@ -67,7 +67,7 @@ class SessionDisplay:
         self.known = KnownState(read, available_options)
         self._sessions, self._who, self._client, self._send = sessions, who, client, send
         self._available_options = available_options
-        self._renderer = Renderer(session.id, compaction=client.compaction)
+        self._renderer = Renderer(session.id, client)
         self._revision: int | None = read.revision
         self._last: str | None = None
         self._shown: ShownSoFar | None = None
@@ -183,7 +183,7 @@ class SessionDisplay:
         """Show the whole conversation, page by page, in constant memory. `alone` keeps anything else from being sent
         meanwhile."""
         async with self._lock, alone() as send:
-            self._renderer = Renderer(session.id, compaction=self._client.compaction)
+            self._renderer = Renderer(session.id, self._client)
             self._last, self._shown = None, None
             await self._pages(send)
             if await self._sessions.leases.current(self._who, self.target) is None:

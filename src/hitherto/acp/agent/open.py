@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from hitherto.acp.agent.connection import Connection, check_cwd, check_directories, roots_of
+from hitherto.acp.agent.display import PAGE, PAGE_BYTES
 from hitherto.acp.agent.session import AttachedSession
+from hitherto.acp.protocol.entry_bytes import read_stored, value_of
+from hitherto.acp.protocol.kept_updates import is_answer_to, is_shown_as
 from hitherto.acp.protocol.mcp_servers import servers_of
 from hitherto.acp.protocol.options import ChosenOptions, modes, options
 from hitherto.acp.protocol.params import NamedSession, NewSession, OpenSession
@@ -70,8 +73,9 @@ async def fork_session(connection: Connection, params: OpenSession) -> Then:
 
 async def make_fork(connection: Connection, params: OpenSession, at: str | None) -> Session:
     """Fork a session. A session without a folder, listed with `/`, stays without one."""
-    source = await connection.sessions.get(connection.who, params.session_id)
+    source = await shown_session(connection, params.session_id)
     nowhere = source.cwd is None and normal_cwd(params.cwd) == NOWHERE
+    at = await entry_shown_as(connection, source.id, at)
     try:
         return await connection.sessions.fork(
             connection.who, source.id, at=at, cwd=None if nowhere else params.cwd
@@ -79,6 +83,37 @@ async def make_fork(connection: Connection, params: OpenSession, at: str | None)
     except EntryNotFound as error:
         wrong = {"code": error.code, "sessionId": source.id, "messageId": at}
         raise Failure(INVALID_PARAMS, f"{FORK_AT}: {error.message}", wrong) from error
+
+
+async def shown_session(connection: Connection, session_id: str) -> Session:
+    """The session that clients see under this id: itself, or the one that continues it here."""
+    continued = await connection.sessions.turns.continued(connection.who, session_id)
+    return continued or await connection.sessions.get(connection.who, session_id)
+
+
+async def entry_shown_as(connection: Connection, session_id: str, shown: str | None) -> str | None:
+    """The entry that clients know by this id, of a message or a tool call: its own, or the one that another agent gave it. The
+    last, if it is part of several. An id that is unknown comes back as it is."""
+    if shown is None:
+        return None
+    before, prompt = None, False
+    while True:
+        page = await connection.sessions.history(
+            connection.who,
+            session_id,
+            view="conversation",
+            last=before is None,
+            before=before,
+            limit=PAGE,
+            max_bytes=PAGE_BYTES,
+        )
+        for payload in reversed(page.raw):
+            prompt = prompt or is_answer_to(payload, shown)
+            if is_shown_as(payload, shown) or (prompt and read_stored(payload).role == "user"):
+                return str(value_of(read_stored(payload).id))
+        if page.previous is None:
+            return shown
+        before = page.previous
 
 
 async def close_session(connection: Connection, params: NamedSession) -> Json:

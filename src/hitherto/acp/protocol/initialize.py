@@ -59,6 +59,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     terminals: bool = False
     notices: bool = False
     compaction: bool = False
+    plans: bool = False
+    subagents: bool = False
 
 
 class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,6 +84,8 @@ def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> t
         terminals=has_capability(able, "terminal"),
         notices=has_capability(able, "session", "notices"),
         compaction=has_capability(able, "session", "compaction"),
+        plans=has_capability(able, "plan"),
+        subagents=has_capability(able, "subagents"),
     )
     return client, {
         "protocolVersion": PROTOCOL_VERSION,

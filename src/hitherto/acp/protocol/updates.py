@@ -9,9 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from hitherto.acp.protocol.content import block_of
 from hitherto.acp.protocol.entry_bytes import NOTHING, Call, Piece, Result, Stored, Text, Thought, value_of
+from hitherto.acp.protocol.initialize import Client
+from hitherto.acp.protocol.kept_updates import GATED, Kept, kept_of, updates_of
 from hitherto.acp.protocol.times import rfc3339, rfc3339_pieces
 from hitherto.acp.protocol.tool_calls import call_fields, plan_fields, result_fields
 from hitherto.model import Json, Plan, Unknown
@@ -28,6 +31,7 @@ CHUNKS = {
     "system": "agent_thought_chunk",
 }
 _LINE = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":%b}}\n'
+_KEPT_LINE = b'{"jsonrpc":"2.0","method":"session/update","params":%b}\n'
 _SPOKEN = (Text, Thought)
 # A chunk in pieces, between which stand the id of its message, its text and its time: a replay is mostly these.
 _CHUNK = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{"sessionUpdate":"%b","messageId":'
@@ -47,9 +51,9 @@ class ShownSoFar(msgspec.Struct):
 class Renderer:
     """Writes the updates of one session for one client. Remembers which tool calls have no end yet."""
 
-    def __init__(self, session_id: str, *, compaction: bool) -> None:
+    def __init__(self, session_id: str, client: Client) -> None:
         self._session = frames.encode(session_id)
-        self._compaction = compaction
+        self._client = client
         self._open: dict[str, bool] = {}
         self._chunks: dict[type, dict[str, bytes]] = {
             Text: {role: _CHUNK % (self._session, kind.encode()) for role, kind in CHUNKS.items()},
@@ -77,8 +81,8 @@ class Renderer:
         summaries among the messages they cover; `begun` is what was already shown of a single entry."""
         chunks = self._chunks
         for at, stored in enumerate(page):
-            if (stored.meta is not NOTHING or at in marks) and self._render_hidden(
-                stored, lines, at in marks
+            if (stored.meta is not NOTHING or at in marks) and self._render_special(
+                stored, lines, at in marks, begun
             ):
                 continue
             role = stored.role
@@ -113,24 +117,57 @@ class Renderer:
                 return self.update("tool_call_update", {**fields, **meta})
             case Plan():
                 return self.update("plan", {**plan_fields(part), **meta})
-            case Unknown(raw={"sessionUpdate": str()}):  # unchanged, as another agent sent it
-                return _LINE % (self._session, frames.encode(part.raw))
+            case Unknown(raw={"sessionUpdate": str(kind)}):  # unchanged, as another agent sent it
+                return _LINE % (self._session, frames.encode(part.raw)) if self._knows(kind) else None
         block = block_of(part)
         if block is None:
             return None
         return self.update(CHUNKS[stored.role], {"messageId": stored.id, "content": block, **meta})
 
-    def _render_hidden(self, stored: Stored, lines: list[bytes], mark: bool) -> bool:
-        """Whether an entry is not a message: context that a program gave its model, or a compaction summary. Only summaries
-        are sent, and only to clients that support them: every message they cover is replayed anyway."""
+    def _render_special(
+        self, stored: Stored, lines: list[bytes], mark: bool, begun: ShownSoFar | None
+    ) -> bool:
+        """Whether an entry is not rendered from its parts alone: context that a program gave its model, a compaction summary,
+        or a message of another agent, which is sent as it came. Of context and summaries only the latter are sent, and only
+        to clients that support them: every message they cover is replayed anyway."""
         meta = {} if stored.meta is NOTHING else value_of(stored.meta)
-        if not mark and meta.get("compact_summary") is not True:
-            return meta.get("meta") is True
-        if self._compaction:
+        if mark or meta.get("compact_summary") is True:
+            self._render_summary(stored, lines)
+            return True
+        if meta.get("meta") is True:
+            return True
+        kept = kept_of(meta)
+        if kept is None or begun is not None:  # begun: it was shown under the id of the entry
+            return False
+        lines.extend(self._kept_lines(stored, kept))
+        return True
+
+    def _render_summary(self, stored: Stored, lines: list[bytes]) -> None:
+        if self._client.compaction:
             summary = [block for part in stored.parts if (block := block_of(part))]
             fields: Json = {"compactionId": stored.id, "status": "completed", "summary": summary}
             lines.append(self.update("compaction_update", {**fields, "_meta": {AT: rfc3339(stored.at)}}))
-        return True
+
+    def _kept_lines(self, stored: Stored, kept: Kept) -> Iterator[bytes]:
+        """The updates of another agent as they came, with the time. Chunks without a message id get that of the entry."""
+        at, kinds = rfc3339(stored.at), (CHUNKS[stored.role], "agent_thought_chunk")
+        if kept.message is None:
+            kept = replace(kept, message=value_of(stored.id))
+        for part, params in updates_of(stored.parts, kept, kinds, self._knows):
+            fields = params["update"]
+            if isinstance(part, Call):
+                self._open[str(fields.get("toolCallId", part.id))] = True
+            elif isinstance(part, Result):
+                self._open.pop(str(fields.get("toolCallId", part.id)), None)
+            if not isinstance(part, Unknown):
+                meta = fields.get("_meta")
+                fields = {**fields, "_meta": {**(meta if isinstance(meta, dict) else {}), AT: at}}
+            yield _KEPT_LINE % frames.encode({"sessionId": Raw(self._session), **params, "update": fields})
+
+    def _knows(self, kind: str) -> bool:
+        """Whether the client gets updates of this kind."""
+        gate = GATED.get(kind)
+        return gate is None or bool(getattr(self._client, gate))
 
 
 def _unshown_parts(parts: tuple[Piece, ...], begun: ShownSoFar) -> Iterator[Piece]:

@@ -15,11 +15,15 @@ AGENTS = 16
 
 class AgentLink(msgspec.Struct, frozen=True, omit_defaults=True):
     """The agent's session (`id`) for one of ours (`of`): a fork inherits the links of its source, but must not continue in
-    the same session of the agent. `known` is the last entry that the agent knows; None if it knows nothing yet."""
+    the same session of the agent. `known` is the last entry that the agent knows; None if it knows nothing yet. `mode`,
+    `options` and `usage` are the last that the agent reported, or the user chose."""
 
     id: str
     of: str
     known: str | None = None
+    mode: str | None = None
+    options: dict[str, str | bool] = {}
+    usage: Json | None = None
 
 
 def link_of(session: Session, agent: str) -> AgentLink | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from hitherto.acp.agent.open import folder_project
 from hitherto.acp.protocol.times import milliseconds
 from hitherto.acp.proxy.agent_process import AgentProcess, Refusal
-from hitherto.acp.proxy.agent_session import STATE, AgentSession
+from hitherto.acp.proxy.agent_session import AgentSession
 from hitherto.acp.proxy.connection import ProxyConnection
 from hitherto.acp.proxy.frames import Members, members_of, raw_json, text_of, value_of
-from hitherto.acp.proxy.recorder import part_of
+from hitherto.acp.proxy.recorder import STATE_UPDATES
 from hitherto.acp.proxy.session import can_reopen
-from hitherto.engine import Event, Message, ToolEnded
+from hitherto.engine import Event, Heard, Message, ToolEnded
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound
 from hitherto.ids import now_ms
 from hitherto.model import Entry, Json, Part, Role, Session
@@ -195,8 +195,7 @@ async def _imported(connection: ProxyConnection, session_id: str, row: Members, 
     )
 
 
-USER = "user_message_chunk"
-RoleParts = tuple[Role, tuple[Part, ...]]
+Replayed = tuple[Role, tuple[Part, ...], Json]
 
 
 class ReplayRecorder(AgentSession):
@@ -206,53 +205,32 @@ class ReplayRecorder(AgentSession):
     def __init__(self, process: AgentProcess, agent_session_id: str, session_id: str) -> None:
         super().__init__(process, agent_session_id, session_id)
         self.title: str | None = None
-        self._role_parts: list[RoleParts] = []
-        self._user: list[Part] = []
-        self._message: Any = None
 
-    def take_update(self, update: Raw) -> Raw | None:
+    def take_update(self, update: Raw, beside: Json | None = None) -> Raw | None:
         if self.closed:
             return None
-        fields = value_of(update)
-        kind = fields.get("sessionUpdate") if isinstance(fields, dict) else None
-        if kind == USER:
-            self._take_user_chunk(fields)
-        elif kind in STATE:
-            title = fields.get("title") if kind == "session_info_update" else None
-            self.title = title if isinstance(title, str) else self.title
-            return update
-        else:
-            self._end_user()
-            self.collector.record(update)
-        return None
+        fields = self.collector.record(update, beside)
+        kind = None if fields is None else fields.get("sessionUpdate")
+        if fields is None or kind not in STATE_UPDATES:
+            return None
+        title = fields.get("title") if kind == "session_info_update" else None
+        self.title = title if isinstance(title, str) else self.title
+        return update
 
     def entries(self, at: int) -> list[Entry]:
         """All replayed entries, dated with this time: agents do not send times."""
-        self._end_user()
-        self._role_parts += _role_parts(self.collector.end())
         return [
-            Entry(id=f"told-{number}", at=at, role=role, parts=parts)
-            for number, (role, parts) in enumerate(self._role_parts, 1)
+            Entry(id=f"told-{number}", at=at, role=role, parts=parts, meta=meta)
+            for number, (role, parts, meta) in enumerate(_replayed(self.collector.end()), 1)
         ]
 
-    def _take_user_chunk(self, fields: dict[str, Any]) -> None:
-        message = fields.get("messageId")
-        if message != self._message:
-            self._end_user()
-        self._role_parts += _role_parts(self.collector.end())
-        self._message = message
-        self._user.append(part_of(fields.get("content")))
 
-    def _end_user(self) -> None:
-        if self._user:
-            self._role_parts.append(("user", tuple(self._user)))
-        self._user, self._message = [], None
-
-
-def _role_parts(events: Iterable[Event]) -> Iterator[RoleParts]:
+def _replayed(events: Iterable[Event]) -> Iterator[Replayed]:
     for event in events:
         match event:
             case Message():
-                yield "assistant", event.parts
+                yield "assistant", event.parts, event.meta
+            case Heard():
+                yield "user", event.parts, event.meta
             case ToolEnded():
-                yield "tool", (event.result,)
+                yield "tool", (event.result,), event.meta

@@ -32,6 +32,7 @@ VERSION = 1
 JSONRPC = Raw(b'"2.0"')
 NOTHING = Raw(b"{}")
 
+OnAnswer = Callable[[Members], None]
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
@@ -61,6 +62,7 @@ class AgentProcess:
         self.greeting: Members = {}
         self.forwarded: dict[int, Raw] = {}
         self._pending: dict[int, asyncio.Future[Members]] = {}
+        self._on_answer: dict[int, OnAnswer] = {}
         self._numbers = itertools.count(1)
         self._turn = asyncio.Lock()
 
@@ -79,13 +81,18 @@ class AgentProcess:
         except Gone:
             raise AgentExited(self.name) from None
 
-    async def start_request(self, method: str, params: Members) -> asyncio.Future[Members]:
-        """Send a request of our own; the future gets the whole answer message."""
+    async def start_request(
+        self, method: str, params: Members, on_answer: OnAnswer | None = None
+    ) -> asyncio.Future[Members]:
+        """Send a request of our own; the future gets the whole answer message. `on_answer` gets it as soon as it is read,
+        before anything that the agent says after it."""
         if self.exited:
             raise AgentExited(self.name)
         number = next(self._numbers)
         pending: asyncio.Future[Members] = asyncio.get_running_loop().create_future()
         self._pending[number] = pending
+        if on_answer is not None:
+            self._on_answer[number] = on_answer
         pending.add_done_callback(
             lambda done: (self._pending.pop(number, None), done.cancelled() or done.exception())
         )
@@ -115,6 +122,12 @@ class AgentProcess:
         """The number under which a request of the editor was forwarded."""
         key = frames.key_of(request_id)
         return next((at for at, known in self.forwarded.items() if frames.key_of(known) == key), None)
+
+    def note_answer(self, number: int, message: Members) -> None:
+        """An answer was read; what came before it may not have been sent on yet."""
+        on_answer = self._on_answer.pop(number, None)
+        if on_answer is not None:
+            on_answer(message)
 
     def resolve(self, number: Any, message: Members) -> bool:
         """Resolve the request that this answers. Returns False if it is not one of ours."""

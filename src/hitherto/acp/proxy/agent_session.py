@@ -10,19 +10,19 @@ from msgspec import Raw
 from hitherto.acp.proxy.agent_process import AgentProcess
 from hitherto.acp.proxy.frames import join_members, members_of, raw_json, text_of
 from hitherto.acp.proxy.recorder import STATE_UPDATES, Collector
+from hitherto.model import Json, Part
 from hitherto.rpc import frames
 
 READY_SECONDS = 0.1
 """How often text is shown to other processes, at most."""
 CALL_SECONDS = 1.0
 """How long a tool call waits for its input before it is stored."""
-STATE = STATE_UPDATES - {"user_message_chunk"}
 _BEGIN = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
 
 
 def is_state(update: Raw) -> bool:
     """Whether an update is about the state of a session, and not a message."""
-    return text_of(members_of(update) or {}, "sessionUpdate") in STATE
+    return text_of(members_of(update) or {}, "sessionUpdate") in STATE_UPDATES
 
 
 class AgentSession:
@@ -48,17 +48,27 @@ class AgentSession:
         self._on_ready, self._on_title = on_ready, on_title
         self._ready_scheduled = self._flush_scheduled = False
 
-    def take_update(self, update: Raw) -> Raw | None:
-        """Record an update. Returns it as the editor gets it; None if the editor does not get it."""
+    def take_update(self, update: Raw, beside: Json | None = None) -> Raw | None:
+        """Record an update; `beside` are other members of its parameters. Returns it as the editor gets it; None if the editor
+        does not get it."""
         if self.closed:
             return None
         if self.replaying:
-            return update if is_state(update) else None
-        fields = self.collector.record(update)
+            return update if is_state(update) and self._note_state(update) else None
+        fields = self.collector.record(update, beside)
         if fields is not None and fields.get("sessionUpdate") == "session_info_update" and "title" in fields:
             return self._take_title(update, fields["title"])
         self._schedule_ready()
         return update
+
+    def _note_state(self, update: Raw) -> bool:
+        self.collector.record(update)
+        return True
+
+    def hear(self, parts: tuple[Part, ...]) -> None:
+        """The user says something while the agent answers."""
+        self.collector.hear(parts)
+        self._schedule_ready()
 
     def ask(self, call: object) -> None:
         """The agent asks the user about a tool call."""

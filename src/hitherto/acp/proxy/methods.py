@@ -24,7 +24,7 @@ from hitherto.acp.protocol.params import (
     Unsubscribe,
 )
 from hitherto.acp.protocol.session_rows import CONTINUED
-from hitherto.acp.proxy.agent_link import link_of
+from hitherto.acp.proxy.agent_link import AgentLink, link_of
 from hitherto.acp.proxy.agent_list import ensure_imported, ensure_noted, unknown_rows
 from hitherto.acp.proxy.agent_process import VERSION, AgentProcess, Refusal
 from hitherto.acp.proxy.connection import ProxyConnection
@@ -48,6 +48,7 @@ from hitherto.values.filters import normal_cwd
 
 FOUND = "hitherto/behind"
 """The key in an answer's `_meta` that says how the agent's session was opened."""
+STEERING = "_session/steering"
 THEIRS = "agent:"
 """The prefix of cursors into the agent's own list."""
 _END_OF_OURS = b'{"sessions":[]}'
@@ -122,7 +123,7 @@ async def _open(connection: ProxyConnection, params: Members, *, replay: bool) -
     given = frames.decode_params(_settings, Raw(join_members(params)))
     async with connection.session_lock(given.session_id):
         _, answered = await ensure_imported(connection, given.session_id, _setting(params))
-        proxied, fresh = await _attach(connection, given)
+        proxied, fresh = await _attach(connection, given, _setting(params))
         try:
             found = await proxied.open_agent_session(_setting(params), answered) if fresh else None
             if replay:
@@ -136,18 +137,23 @@ async def _open(connection: ProxyConnection, params: Members, *, replay: bool) -
         return Then(_state(proxied, found), proxied.begin if fresh else _nothing)
 
 
-async def _attach(connection: ProxyConnection, given: _Setting) -> tuple[ProxiedSession, bool]:
-    """The session, opened with these parameters, and whether it was reopened: one with a running turn is not."""
+async def _attach(
+    connection: ProxyConnection, given: _Setting, setting: Members
+) -> tuple[ProxiedSession, bool]:
+    """The session, opened with these parameters, and whether it was reopened: one with a running turn is not, nor one whose
+    session of the agent can be used as it is."""
     directories = check_directories(given.additional_directories)
     session = await connection.sessions.get(connection.who, given.session_id)
     cwd = check_cwd(session, given.cwd)
     known = connection.proxied(session.id)
-    if known is not None and known.running:
+    if known is not None and known.is_busy:
         if not known.is_set_up(roots_of(session, cwd, directories), ()):
             known.expect_idle()
         return known, False
     if session.additional_directories != directories:
         session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
+    if known is not None and known.goes_on(setting):
+        return known, False
     with connection.reserve(session.id):
         return await connection.attach(session, cwd, directories, ()), True
 
@@ -156,30 +162,38 @@ async def fork_session(connection: ProxyConnection, params: Members) -> Then:
     """`session/fork`: fork ours; the agent forks its own, or gets a new session and then the conversation."""
     given = frames.decode_params(_settings, Raw(join_members(params)))
     directories = check_directories(given.additional_directories)
-    at = value_of(object_of(params, "_meta").get(FORK_AT))
+    meta = object_of(params, "_meta")
+    at = value_of(meta.get(FORK_AT))
     if at is not None and not isinstance(at, str):
         raise InvalidInput(f"{FORK_AT} must be the id of a message")
+    theirs = _fork_of_agent(meta)
     with connection.reserve(), connection.relay.opening():
         process = await connection.agent.ready()
-        source, _ = await ensure_imported(connection, given.session_id, _setting(params))
-        agent_session_id, known, result = await _fork_in_agent(connection, process, source, params, at)
+        await ensure_imported(connection, given.session_id, _setting(params))
+        source = await open.shown_session(connection, given.session_id)
         wanted = OpenSession(session_id=source.id, cwd=given.cwd)
+        at = await open.entry_shown_as(connection, source.id, at or theirs)
+        link = link_of(source, connection.agent.name) or await source_link(connection, source)
+        forkable = link if at is None or theirs is not None else None
+        agent_session_id, known, result = await _fork_in_agent(connection, process, forkable, params)
         session = await open.make_fork(connection, wanted, at)
         session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
         proxied = await connection.attach(session, session.cwd, directories, ())
-        proxied.setting, proxied.opened_with = _setting(params), result
-        agent_session = await proxied.bind(process, agent_session_id, known=known, waiting=True)
+        proxied.setting, proxied.link = _setting(params), link
+        agent_session = await proxied.bind(
+            process, agent_session_id, known=at if known and at else known, waiting=True
+        )
         agent_session.accepts_titles = False
+        proxied.opened_with = result = await proxied.restore(agent_session, result)
     await proxied.display.skip()
     return _creation_answer(session, result, proxied)
 
 
 async def _fork_in_agent(
-    connection: ProxyConnection, process: AgentProcess, source: Session, params: Members, at: str | None
+    connection: ProxyConnection, process: AgentProcess, link: AgentLink | None, params: Members
 ) -> tuple[str, str | None, Members]:
-    """The agent's session for a fork, the last entry it knows, and the agent's answer."""
-    link = link_of(source, connection.agent.name) or await source_link(connection, source)
-    if link is not None and at is None and process.supports("sessionCapabilities", "fork"):
+    """The agent's session for a fork, the last entry it knows, and the agent's answer. Without a link it is a new one."""
+    if link is not None and process.supports("sessionCapabilities", "fork"):
         with suppress(Refusal):
             result = await process.call("session/fork", {**params, "sessionId": raw_json(link.id)})
             agent_session_id = session_id_in(result, connection.agent.name)
@@ -187,6 +201,14 @@ async def _fork_in_agent(
             return agent_session_id, link.known, result
     result = await process.call("session/new", {"mcpServers": Raw(b"[]"), **_setting(params)})
     return session_id_in(result, connection.agent.name), None, result
+
+
+def _fork_of_agent(meta: Members) -> str | None:
+    """The message at which the agent itself is asked to fork, as some agents take it."""
+    match value_of(meta.get("jetbrains.air.fork")) or value_of(object_of(meta, "jetbrains").get("air")):
+        case {"messageId": str(at)} | {"fork": {"messageId": str(at)}}:
+            return at
+    return None
 
 
 async def close_session(connection: ProxyConnection, params: Members) -> Json:
@@ -209,12 +231,48 @@ async def prompt(connection: ProxyConnection, params: Members) -> bytes:
     return join_members(result)
 
 
+async def set_mode(connection: ProxyConnection, params: Members) -> bytes:
+    """`session/set_mode`: done by the agent, and remembered."""
+    return await _choose(connection, "session/set_mode", params)
+
+
+async def set_option(connection: ProxyConnection, params: Members) -> bytes:
+    """`session/set_config_option`: done by the agent, and remembered."""
+    return await _choose(connection, "session/set_config_option", params)
+
+
+async def _choose(connection: ProxyConnection, method: str, params: Members) -> bytes:
+    proxied = await _proxied_or_not(connection, params)
+    if proxied is None:
+        return join_members(await (await connection.agent.ready()).call(method, params))
+    return join_members(await proxied.choose(method, params))
+
+
+async def steer(connection: ProxyConnection, params: Members) -> bytes:
+    """`_session/steering`: what the user says while the agent answers is stored where it was said."""
+    proxied = await _proxied_or_not(connection, params)
+    if proxied is None:
+        return join_members(await (await connection.agent.ready()).call(STEERING, params))
+    agent_session = await proxied.ensure_bound()
+    proxied.hear(parts_of(value_of(params.get("prompt"))))
+    of = {"sessionId": raw_json(agent_session.agent_session_id)}
+    return join_members(await agent_session.process.call(STEERING, {**params, **of}))
+
+
+async def _proxied_or_not(connection: ProxyConnection, params: Members) -> ProxiedSession | None:
+    """The session; None if it is none of ours, such as a subagent's, of which only the agent knows."""
+    try:
+        return await connection.ensure_open(text_of(params, "sessionId") or "")
+    except SessionNotFound:
+        return None
+
+
 async def cancel(connection: ProxyConnection, params: Members) -> None:
     """`session/cancel`: sent to the agent if the turn is this editor's, else to the process that runs it."""
     proxied = connection.proxied(text_of(params, "sessionId"))
     if proxied is None:
         return
-    if proxied.running:
+    if proxied.is_busy:
         await proxied.cancel_prompt()
     else:
         await connection.sessions.leases.request_end(connection.who, proxied.target)
@@ -316,7 +374,7 @@ def _creation_answer(session: Session, result: Members, proxied: ProxiedSession)
 
 def _state(proxied: ProxiedSession, found: OpenedBy | None) -> bytes:
     """The agent's answer as the answer to the editor."""
-    result = {name: raw for name, raw in proxied.opened_with.items() if name != "sessionId"}
+    result = {name: raw for name, raw in proxied.current_answer().items() if name != "sessionId"}
     if found is not None:
         meta = {**object_of(result, "_meta"), FOUND: raw_json(found)}
         result["_meta"] = Raw(join_members(meta))
@@ -335,6 +393,9 @@ REQUESTS: dict[str, Method[ProxyConnection]] = {
     "session/fork": Method(fork_session, Members, whole=True),
     "session/close": Method(close_session, Members),
     "session/prompt": Method(prompt, Members, waits=True),
+    "session/set_mode": Method(set_mode, Members, waits=True),
+    "session/set_config_option": Method(set_option, Members, waits=True),
+    STEERING: Method(steer, Members, waits=True),
     "session/delete": Method(delete_session, Members),
     "session/set_title": Method(set_title, Members),
     "session/list": _own_method(list_sessions, ListSessions),

@@ -34,6 +34,7 @@ CANCEL = "$/cancel_request"
 HELD = 10_000
 """How many updates of sessions that the editor does not know yet are held back."""
 _END = b"}}\n"
+_OWN = ("sessionId", "update")
 
 log = logging.getLogger(__name__)
 Out = list[bytes | Raw]
@@ -172,10 +173,12 @@ class Relay:
         if agent_session is None or "update" not in params:
             out += (data, b"\n")
             return
-        shown = agent_session.take_update(params["update"])
+        plain = len(params) == 2
+        beside = None if plain else {name: value_of(raw) for name, raw in params.items() if name not in _OWN}
+        shown = agent_session.take_update(params["update"], beside)
         if shown is None:
             return
-        if len(params) == 2 and len(message) == 3:
+        if plain and len(message) == 3:
             out += (agent_session.begin, shown, _END)
         else:
             whole = {**message, "params": Raw(join_members({**params, "update": shown}))}
@@ -189,6 +192,7 @@ class Relay:
         if forwarded is not None:
             out.append(line({**message, "id": forwarded}))
         elif isinstance(number, int):
+            process.note_answer(number, message)
             answers.append((number, message))
 
     def _question(self, process: AgentProcess, message: Members, out: Out) -> None:

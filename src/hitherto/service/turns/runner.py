@@ -15,6 +15,7 @@ from hitherto.engine import (
     Conversation,
     Delta,
     Event,
+    Heard,
     Message,
     Notice,
     Stopped,
@@ -184,6 +185,8 @@ class RunningTurn:
                 await finish(self._message(event))
             case ToolEnded():
                 await finish(self._keep(self._ended(event)))
+            case Heard():
+                await finish(self._keep(Draft(role="user", parts=event.parts, meta=event.meta)))
             case ToolProgress():
                 self._emit(replace(event, id=self._ids.stored(event.id)))
             case Context() | Notice():
