@@ -79,7 +79,7 @@ class Hitherto(KeepsBytes, Lists):
                     for session, entry in batch:
                         record = await add_session(tx, LOCAL.owner, session)
                         if entry is not None:
-                            await append_entries(tx, record, [entry], session.updated_at)
+                            await append_entries(tx, record, [entry], session.updated_at, store.secret)
 
                 await store.write(work)
         await self.settle()

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from hitherto.edits.batches import EditBatch
 from hitherto.model import (
     Account,
     Change,
@@ -317,6 +318,20 @@ class Reader(Protocol):
         follows from the stretch and its log, not from what else there is.
         """
 
+    async def children(self, owner: str, session_id: str) -> list[Record]:
+        """The owner's sessions whose parent this is, oldest first (by `created_at`, then `id`)."""
+
+    async def edits(self, owner: str, logs: Sequence[int]) -> list[EditBatch]:
+        """The edits of these logs of the owner's, by log and first entry."""
+
+    async def edits_marked(
+        self, owner: str, wanted: frozenset[int], log: int | None = None
+    ) -> list[EditBatch]:
+        """Batches of the owner's edits, of one log or of all, that have any of these marks, by log and first entry."""
+
+    async def edits_due(self, owner: str, limit: int) -> list[int]:
+        """Logs of the owner's whose edits must be read again from their entries, in order."""
+
     async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
         """The newest change of each session of the owner after that position, deleted ones included.
 
@@ -482,6 +497,18 @@ class Writer(Reader, Protocol):
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         """Drop the raw copies kept beside a session."""
+
+    async def put_edits(self, owner: str, batch: EditBatch) -> None:
+        """Keep edits, in place of the batch of the same log and first entry.
+
+        They are derived: when an entry of the log is erased or collected, all edits of the log go, and it is due.
+        """
+
+    async def settle_edits(self, owner: str, log: int, batches: Sequence[EditBatch]) -> None:
+        """Keep these edits in place of all others of the log, which is no longer due."""
+
+    async def forget_edits(self, owner: str) -> None:
+        """Drop all edits of the owner's: every log is due."""
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
         """Remember under which name the repository goes that is known by this."""

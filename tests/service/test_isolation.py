@@ -47,6 +47,7 @@ BY_ID: dict[str, Call] = {
     "entries.history": lambda s, who, x: s.history(who, x),
     "entries.entry": lambda s, who, x: s.entry(who, x, "e"),
     "conversation.find": lambda s, who, x: s.within(who, x, "secret"),
+    "edits.changes": lambda s, who, x: s.edits.changes(who, x),
     "conversation.beside": lambda s, who, x: s.conversation.beside(who, x, "e", "user"),
     "entries.erase": lambda s, who, x: s.erase(who, x, "e"),
     "forks.fork": lambda s, who, x: s.fork(who, x, at="e"),
@@ -167,6 +168,7 @@ OWN_ONLY = {
     ),
     *("transfer.trim_raw", "transfer.bereft"),
     *("channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),
+    *("edits.refresh", "edits.rebuild"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 
@@ -174,6 +176,7 @@ SILENT: dict[str, Call] = {
     "presence.attend": lambda s, who, x: s.presence.attend(who, "me", opened=[x]),
     "transfer.mark_source": lambda s, who, x: s.transfer.mark_source(who, x, gone=True),
     "catalog.known": lambda s, who, x: s.catalog.known(who, [x]),
+    "edits.counts": lambda s, who, x: s.edits.counts(who, [x]),
     "memory.search": lambda s, who, x: s.memory.search(who, session_id=x),
 }
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""

@@ -92,7 +92,7 @@ async def _fill(url: str, first: int, until: int) -> None:
             async def work(tx: Writer, some: range = range(start, min(start + BATCH, until))) -> None:
                 for number in some:
                     record = await add_session(tx, LOCAL.owner, _session(number))
-                    await append_entries(tx, record, _entries(number), at_of(number + 1))
+                    await append_entries(tx, record, _entries(number), at_of(number + 1), store.secret)
 
             await store.write(work)
     async with hitherto.open(url) as sessions:

@@ -163,7 +163,7 @@ class SessionStore:
 
     async def _add(self, transcript: TranscriptKey, fold: Fold, fresh: Sequence[Entry], tx: Writer) -> None:
         record = await self._record(tx, transcript)
-        grown = await append_entries(tx, record, fresh, self._now())
+        grown = await append_entries(tx, record, fresh, self._now(), self._store.secret)
         session = _described(grown.session, fresh)
         if transcript.subpath is None:
             summary = fold(prev=_summary(session), entries=[entry.meta[META] for entry in fresh])

@@ -25,6 +25,7 @@ COMMANDS: dict[str, CommandRow] = {
     "list": CommandRow("hitherto.cli.commands.list", "List sessions, most recently active first."),
     "show": CommandRow("hitherto.cli.commands.show", "Show a session and its messages."),
     "search": CommandRow("hitherto.cli.commands.search", "Find sessions by what was said in them."),
+    "diff": CommandRow("hitherto.cli.commands.diff", "Show what a session changed in files."),
     "sync": CommandRow("hitherto.cli.commands.sync", "Import your agents' sessions and keep them in sync."),
     "sources": CommandRow(
         "hitherto.cli.commands.sources", "Show which agents have sessions to import, and how many."

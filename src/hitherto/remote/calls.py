@@ -63,6 +63,7 @@ CALLS: Mapping[str, RemoteCall] = {
     "entry": RemoteCall("entries.entry", "read", "session"),
     "checkpoints": RemoteCall("timeline.checkpoints", "read", "session"),
     "branches": RemoteCall("branches.known", "read", "session"),
+    "session_changes": RemoteCall("edits.changes", "read", "session"),
     "raw": RemoteCall("transfer.raw", "raw", "session"),
     "stats": RemoteCall("statistics.stats", "read", "own"),
     "facets": RemoteCall("statistics.facets", "read", "own"),

@@ -24,6 +24,7 @@ from hitherto.service.channels.addresses import Channels
 from hitherto.service.channels.resets import Resets
 from hitherto.service.compaction.compact import Compaction
 from hitherto.service.core import Core, Home, Room, StoredHome
+from hitherto.service.edits.edits import Edits
 from hitherto.service.history.branches import Branches
 from hitherto.service.history.checkpoints import Timeline
 from hitherto.service.history.comparison import Comparisons
@@ -168,6 +169,11 @@ class Sessions:
     def entries(self) -> Entries:
         """What was said."""
         return self._room(Entries)
+
+    @cached_property
+    def edits(self) -> Edits:
+        """What sessions changed in files."""
+        return self._room(Edits)
 
     @cached_property
     def forks(self) -> Forks:

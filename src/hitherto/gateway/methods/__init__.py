@@ -14,6 +14,7 @@ from hitherto.gateway.dispatch import openrpc
 from hitherto.gateway.dispatch.method import Call, Method, Owns
 from hitherto.gateway.dispatch.schema import Details, Named, NamedWriting, Overwriting, Params
 from hitherto.gateway.methods import (
+    changes,
     compaction,
     create,
     edit,
@@ -44,6 +45,7 @@ METHODS: dict[str, Method] = {
     "session.list": Method(list.list_sessions, list.ListSessions, list.Rows, "read", OWN),
     "session.history": Method(read.history, read.GetHistory, read.History, "read", SESSION, most=PAGE),
     "session.usage": Method(read.usage, Named, read.SessionUsage, "read", SESSION),
+    "session.changes": Method(changes.changes, changes.GetChanges, changes.Changes, "read", SESSION, most=changes.CHANGES_BYTES),
     "session.search": Method(search.search, search.Search, search.Results, "read", OWN),
     "session.resolve": Method(search.resolve, search.Resolve, search.Resolved, "read", OWN),
     "session.create": Method(create.create, create.Create, create.Created, "write", OWN),

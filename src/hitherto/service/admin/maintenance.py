@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
+from functools import partial
 
 from msgspec.structs import replace
 
 from hitherto.model import Json, Principal, Session
-from hitherto.ports import Health
+from hitherto.ports import Health, Writer
 from hitherto.service.admin.quarantine import Quarantine, Quarantined
 from hitherto.service.admin.retention import Policy, PrunedSession, Retention
 from hitherto.service.catalog.deletion import collect
@@ -46,12 +47,14 @@ class Admin(Room):
     async def check(self, *, repair: bool = False) -> Health:
         """Check the store. With `repair`, mend what is derived, and move what nothing explains to the quarantine.
 
-        If no problem remains, `repair` also removes what nothing reaches, forgets old idempotency keys, and leaves nothing of what was erased in
+        If no problem remains, `repair` also has edits read again when they are next asked for, removes what nothing reaches, forgets old idempotency keys, and leaves nothing of what was erased in
         logs, free space and statistics.
         """
         health = await self._store.check(repair=repair)
         if not repair or health.problems:
             return health
+        for owner in await self._store.owners():
+            await self._store.write(partial(_read_edits_again, owner))
         collected = await self.collect()
         forgotten = await self.forget_notes()
         await self._store.clean(thoroughly=True)
@@ -89,3 +92,7 @@ class Admin(Room):
         by default the clock's.
         """
         return await self._retention.prune(who, policy, dry_run=dry_run, now=now)
+
+
+async def _read_edits_again(owner: str, tx: Writer) -> None:
+    await tx.forget_edits(owner)

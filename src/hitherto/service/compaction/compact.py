@@ -152,7 +152,7 @@ class Compaction(Room):
             raise InvalidInput("the session is empty: there is nothing to compact")
         marked = replace(summary, meta={**summary.meta, "compaction": checkpoint})
         entry = complete_draft(marked, now, self._new_id)
-        record = await append_entries(tx, record, [entry], now)
+        record = await append_entries(tx, record, [entry], now, self._store.secret)
         spans = algebra.compacted(present, EntryPlace(record.num, record.head), checkpoint, keep)
         await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
         session = await recount_session(tx, record, spans, replace(record.session, last_compaction=now))

@@ -13,6 +13,7 @@ from hitherto.model import Draft, Entry, Session, decode_entry, encode, plain_te
 from hitherto.ports import Reader, Record, Row, Totals, Writer
 from hitherto.service.catalog.metadata import title_fields
 from hitherto.service.history.places import load_everything
+from hitherto.service.kept_edits import keep_edits
 from hitherto.service.records import totals_of
 from hitherto.service.validation import MICROS, checked_entry, checked_name
 from hitherto.values.days import DAY_MS
@@ -48,12 +49,17 @@ def complete_draft(draft: Draft, now: int, new_id: Callable[[], str]) -> Entry:
     return checked_entry(entry)
 
 
-async def append_entries(tx: Writer, record: Record, entries: Sequence[Entry], now: int) -> Record:
-    """Put entries at the head of the session's own log; counts, times and revision move with them."""
-    return await append_encoded(tx, record, [encode_entry(entry) for entry in entries], now)
+async def append_entries(
+    tx: Writer, record: Record, entries: Sequence[Entry], now: int, key: bytes
+) -> Record:
+    """Put entries at the head of the session's own log; counts, times and revision move with them. The edits in them are kept
+    too, marked with the store's key."""
+    return await append_encoded(tx, record, [encode_entry(entry) for entry in entries], now, key)
 
 
-async def append_encoded(tx: Writer, record: Record, entries: Sequence[EncodedEntry], now: int) -> Record:
+async def append_encoded(
+    tx: Writer, record: Record, entries: Sequence[EncodedEntry], now: int, key: bytes
+) -> Record:
     """The same for encoded entries."""
     if record.head + len(entries) > LOG_ENTRIES:
         raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to continue")
@@ -63,7 +69,7 @@ async def append_encoded(tx: Writer, record: Record, entries: Sequence[EncodedEn
         rows.append(Row(entry=entry, payload=payload, seq=seq, totals=sums))
     updated = max(record.session.updated_at, *(entry.at for entry, _ in entries))
     session = _with_growth(record.session, len(entries), sums.minus(record.totals), updated)
-    return await tx.extend(
+    grown = await tx.extend(
         replace(
             record,
             session=session,
@@ -73,6 +79,8 @@ async def append_encoded(tx: Writer, record: Record, entries: Sequence[EncodedEn
         ),
         rows,
     )
+    await keep_edits(tx, key, record, [entry for entry, _ in entries])
+    return grown
 
 
 def encode_entry(entry: Entry) -> EncodedEntry:

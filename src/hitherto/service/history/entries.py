@@ -60,7 +60,7 @@ class Entries(Room):
             entries = [complete_draft(draft, now, self._new_id) for draft in checked_drafts(given)]
             await expect_new(tx, record, [draft.id for draft in given if draft.id is not None])
             before = record.session.bytes
-            record = await append_entries(tx, record, entries, now)
+            record = await append_entries(tx, record, entries, now, self._store.secret)
             added = record.session.bytes - before
             record = await unarchive(tx, record)
             await title_from_prompt(tx, record, entries)

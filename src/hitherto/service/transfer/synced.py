@@ -151,7 +151,7 @@ class SyncImport:
         session = _with_source_metadata(_blank(source.imported), source)
         order_at = max(min(session.updated_at, now), 0)
         record = await tx.insert(Record(num=0, owner=owner, session=session, order_at=order_at))
-        await append_encoded(tx, record, source.entries, now)
+        await append_encoded(tx, record, source.entries, now, self._store.secret)
         await tx.put_spans(owner, record.num, [Span(record.num, 1, count)])
         for copy in source.raw:
             await tx.put_raw_copy(owner, record.num, copy)
@@ -168,7 +168,7 @@ class SyncImport:
         record = await required_source(tx, old)
         # Once more: it may have been erased since the first batch.
         entries = (await load_erased(tx, self._store.secret, old.owner, old.session.id)).without(entries)
-        grown = await append_encoded(tx, record, entries, self._now())
+        grown = await append_encoded(tx, record, entries, self._now(), self._store.secret)
         kept = replace(record.session, revision=grown.session.revision)
         await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
         return {entry.id: seq for seq, (entry, _) in enumerate(entries, record.head + 1)}

@@ -99,7 +99,7 @@ class TurnJournal:
             drafts = checked_drafts([*failed_results(unanswered_calls(before), INTERRUPTED), prompt])
             self._core.home.check_space(record)
             added = [complete_draft(draft, now, self.new_id) for draft in drafts]
-            record = await append_entries(tx, record, added, now)
+            record = await append_entries(tx, record, added, now, self._store.secret)
             record = await unarchive(tx, record)
             await tx.put_live(record, None)
             record = await title_from_prompt(tx, record, added)
@@ -126,7 +126,7 @@ class TurnJournal:
         entries = [complete_draft(draft, now, self.new_id) for draft in drafts]
         if entries:
             self._core.home.check_space(record)
-            record = await append_entries(tx, record, entries, now)
+            record = await append_entries(tx, record, entries, now, self._store.secret)
         await tx.put_live(record, None)
         return record, entries
 

@@ -286,7 +286,7 @@ def _snake(name: str) -> str:
     return name if name.islower() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-BEGIN = "*** Begin Patch"
+BEGIN, END = "*** Begin Patch", "*** End Patch"
 _FILES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ")
 
 
@@ -295,7 +295,7 @@ def of_patch(patch: str) -> Json | None:
     if BEGIN not in patch:
         return None
     paths, edits, lines = list[str](), list[Json](), list[str]()
-    for line in [*patch.partition(BEGIN)[2].splitlines(), "*** End Patch"]:
+    for line in [*patch.partition(BEGIN)[2].partition(END)[0].splitlines(), END]:
         if not line.startswith("*** "):
             lines.append(line)
             continue

@@ -9,6 +9,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from hitherto.edits.batches import EditBatch, has_any
 from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Session, Token
 from hitherto.ports import (
     CURRENT,
@@ -167,6 +168,24 @@ class MemoryReader:
         )
         return list(islice(found, limit))
 
+    async def children(self, owner: str, session_id: str) -> list[Record]:
+        own = self._own(owner)
+        found = [record for record in own.sessions.values() if record.session.parent == session_id]
+        return [apart(record) for record in sorted(found, key=_age)]
+
+    async def edits(self, owner: str, logs: Sequence[int]) -> list[EditBatch]:
+        wanted = set(logs)
+        return [batch for key, batch in sorted(self._own(owner).edits.items()) if key[0] in wanted]
+
+    async def edits_marked(
+        self, owner: str, wanted: frozenset[int], log: int | None = None
+    ) -> list[EditBatch]:
+        batches = sorted(self._own(owner).edits.items())
+        return [batch for key, batch in batches if log in (None, key[0]) and has_any(batch.marks, wanted)]
+
+    async def edits_due(self, owner: str, limit: int) -> list[int]:
+        return sorted(self._own(owner).edits_due)[:limit]
+
     async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
         (known,) = numbers_of(after, 1)
         return [change for _, change in islice(self._own(owner).feed.rising(known), limit)]
@@ -304,6 +323,10 @@ class MemoryReader:
         if not passes(record.session, given):
             return False
         return given.day is None or bool(await self.spoken(record.owner, given.day, [record.num]))
+
+
+def _age(record: Record) -> tuple[int, str]:
+    return record.session.created_at, record.session.id
 
 
 def _looked_up(own: OwnerTables, num: int | None) -> Record | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from hitherto.edits.batches import EditBatch
 from hitherto.model import Account, Change, Checkpoint, Fact, Token
 from hitherto.ports import ListKey, Memo, RawCopy, Record, Totals
 from hitherto.values.spans import EntryPlace, Spans
@@ -149,6 +150,9 @@ class OwnerTables:
     raw_copies: dict[int, dict[str, RawCopy]] = field(default_factory=dict)
     links: dict[Account, Account] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
+    # By log and first entry; and the logs whose edits must be read again.
+    edits: dict[tuple[int, int], EditBatch] = field(default_factory=dict)
+    edits_due: dict[int, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

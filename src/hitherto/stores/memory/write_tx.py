@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from hitherto.edits.batches import EditBatch
 from hitherto.errors import AlreadyExists
 from hitherto.model import Account, Change, Checkpoint, Fact, Lease, Token, search_text
 from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row
@@ -95,6 +96,7 @@ class MemoryWriter(MemoryReader):
         if kept is not None:
             self._drop_document(own, kept.document)
             self._journal.put(entries, place.seq, kept._replace(payload=payload, document=None))
+            self._lose_edits(own, place.log)
 
     async def bury(self, record: Record, at: int) -> None:
         own, journal, num = self._own(record.owner), self._journal, record.num
@@ -169,6 +171,20 @@ class MemoryWriter(MemoryReader):
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         self._journal.drop(self._own(owner).raw_copies, num)
 
+    async def put_edits(self, owner: str, batch: EditBatch) -> None:
+        self._journal.put(self._own(owner).edits, (batch.log, batch.first), batch)
+
+    async def settle_edits(self, owner: str, log: int, batches: Sequence[EditBatch]) -> None:
+        self._lose_edits(self._own(owner), log)
+        for batch in batches:
+            await self.put_edits(owner, batch)
+        self._journal.drop(self._own(owner).edits_due, log)
+
+    async def forget_edits(self, owner: str) -> None:
+        own = self._own(owner)
+        for log in own.logs:
+            self._lose_edits(own, log)
+
     async def put_root(self, owner: str, root: str, project: str) -> None:
         self._journal.put(self._own(owner).roots, root, project)
 
@@ -183,6 +199,12 @@ class MemoryWriter(MemoryReader):
 
     async def drop_link(self, owner: str, account: Account) -> bool:
         return token_rows.drop_link(self._own(owner), self._journal, account)
+
+    def _lose_edits(self, own: OwnerTables, log: int) -> None:
+        """Drop the edits of a log, which must be read again."""
+        for key in [key for key in own.edits if key[0] == log]:
+            self._journal.drop(own.edits, key)
+        self._journal.put(own.edits_due, log, None)
 
     def _put_changed(self, record: Record, kind: str) -> Record:
         """Keep a record as the owner's next change; its titles become a new document if their text is new."""
@@ -266,6 +288,8 @@ class MemoryWriter(MemoryReader):
         unreached = [
             seq for seq in log.entries if not any(span.holds(EntryPlace(number, seq)) for span in spans)
         ]
+        if unreached:
+            self._lose_edits(own, number)
         for seq in unreached[:batch]:
             kept = log.entries[seq]
             self._drop_document(own, kept.document)

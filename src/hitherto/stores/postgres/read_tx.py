@@ -11,6 +11,7 @@ from zlib import crc32
 
 from msgspec import MsgspecError
 
+from hitherto.edits.batches import EditBatch, has_any
 from hitherto.errors import StoreDamaged
 from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token, decode_entry
 from hitherto.ports import (
@@ -65,6 +66,7 @@ SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = %s"
 BY_ID = f"{SESSION} AND id = %s"
 BY_NUM = f"{SESSION} AND num = %s"
 BY_KEY = f"{SESSION} AND key = %s"
+CHILDREN = f"{SESSION} AND parent = %s ORDER BY created_at, id"
 # A list is walked to its end otherwise: the second bound is above every id that begins so.
 WITH_PREFIX = """
 SELECT id FROM session
@@ -76,6 +78,19 @@ BEREFT = "SELECT session FROM erased WHERE owner = %(owner)s UNION SELECT id FRO
 ERASED_AMONG = "SELECT DISTINCT mark FROM erased WHERE owner = %s AND mark = ANY(%s)"
 BURIED = "SELECT 1 FROM tombstone WHERE owner = %s AND id = %s"
 BY_NUMS = f"{SESSION} AND num = ANY(%s::bigint[])"
+
+EDITS = """
+SELECT log, first, data, marks FROM edits WHERE owner = %s AND log = ANY (%s::bigint[]) ORDER BY log, first
+"""
+EDITS_AT_ONCE = 2_000
+# The marks of all are looked at, some thousand batches at a time; the data only of those that have one.
+EDIT_MARKS = """
+SELECT log, first, marks FROM edits
+WHERE owner = %(owner)s AND (log, first) > (%(after)s, %(at)s) AND (%(log)s::bigint IS NULL OR log = %(log)s)
+ORDER BY log, first LIMIT %(limit)s
+"""
+EDIT_DATA = "SELECT data FROM edits WHERE owner = %s AND log = %s AND first = %s"
+EDITS_DUE = "SELECT log FROM edits_due WHERE owner = %s ORDER BY log LIMIT %s"
 
 SPANS = """
 SELECT log, first_seq, last_seq, kind, expands, ordinal, crc FROM span WHERE owner = %s AND num = %s AND name = %s ORDER BY ordinal
@@ -346,6 +361,31 @@ class PostgresReader:
     ) -> list[Spot]:
         await self._begin_search(owner)
         return await Search(self._statements, owner, terms, role).within(stretch, limit, backwards=backwards)
+
+    async def children(self, owner: str, session_id: str) -> list[Record]:
+        await self._settle()
+        return whole_records(await self._rows(CHILDREN, owner, session_id))
+
+    async def edits(self, owner: str, logs: Sequence[int]) -> list[EditBatch]:
+        return [EditBatch(*row) for row in await self._rows(EDITS, owner, list(logs))]
+
+    async def edits_marked(
+        self, owner: str, wanted: frozenset[int], log: int | None = None
+    ) -> list[EditBatch]:
+        found: list[EditBatch] = []
+        place = {"owner": owner, "log": log, "limit": EDITS_AT_ONCE, "after": -1, "at": -1}
+        while True:
+            rows = await self._statements.rows(EDIT_MARKS, place)
+            for in_log, first, marks in rows:
+                if has_any(marks, wanted):
+                    data = (await self._rows(EDIT_DATA, owner, in_log, first))[0][0]
+                    found.append(EditBatch(in_log, first, data, marks))
+            if len(rows) < EDITS_AT_ONCE:
+                return found
+            place |= {"after": rows[-1][0], "at": rows[-1][1]}
+
+    async def edits_due(self, owner: str, limit: int) -> list[int]:
+        return [log for (log,) in await self._rows(EDITS_DUE, owner, limit)]
 
     async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
         await self._settle()

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hitherto.edits.batches import EditBatch
 from hitherto.model import Account, Checkpoint, Fact, Lease, Token, search_text
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.postgres import facts as fact_rows
@@ -69,6 +70,19 @@ PUT_MEMO = f"""{ADD_MEMO}
 ON CONFLICT (owner, method, key) DO UPDATE SET digest = excluded.digest, answer = excluded.answer, at = excluded.at
 """
 FORGET_MEMOS = "WITH gone AS (DELETE FROM memo WHERE at < %s RETURNING 1) SELECT count(*) FROM gone"
+PUT_EDITS = """
+INSERT INTO edits (owner, log, first, data, marks) VALUES (%s, %s, %s, %b, %b)
+ON CONFLICT (owner, log, first) DO UPDATE SET data = excluded.data, marks = excluded.marks
+"""
+DROP_EDITS = "DELETE FROM edits WHERE owner = %s AND log = %s"
+SETTLE_EDITS = "DELETE FROM edits_due WHERE owner = %s AND log = %s"
+FORGET_EDITS = (
+    "DELETE FROM edits WHERE owner = %(owner)s",
+    """
+    INSERT INTO edits_due (owner, log) SELECT DISTINCT owner, log FROM span WHERE owner = %(owner)s
+    ON CONFLICT DO NOTHING
+    """,
+)
 PUT_LIVE = """
 INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num) DO UPDATE SET data = excluded.data
 """
@@ -323,6 +337,18 @@ class PostgresWriter(PostgresReader):
 
     async def drop_link(self, owner: str, account: Account) -> bool:
         return await tokens.drop_link(self._statements, owner, account)
+
+    async def put_edits(self, owner: str, batch: EditBatch) -> None:
+        await self._statements.queue(PUT_EDITS, (owner, *batch))
+
+    async def settle_edits(self, owner: str, log: int, batches: Sequence[EditBatch]) -> None:
+        await self._statements.queue(DROP_EDITS, (owner, log))
+        await self._statements.queue_many(PUT_EDITS, [(owner, *batch) for batch in batches])
+        await self._statements.queue(SETTLE_EDITS, (owner, log))
+
+    async def forget_edits(self, owner: str) -> None:
+        for statement in FORGET_EDITS:
+            await self._statements.queue(statement, {"owner": owner})
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
         await self._statements.queue(PUT_ROOT, (owner, root, project))

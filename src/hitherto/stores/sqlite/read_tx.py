@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import apsw
 import zstandard
 
+from hitherto.edits.batches import EditBatch, has_any
 from hitherto.errors import StoreDamaged
 from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token, encode
 from hitherto.ports import (
@@ -50,6 +51,7 @@ OWNER = "SELECT num FROM owner WHERE name = ?"
 SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"
 BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
 BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
+CHILDREN = "SELECT num FROM session WHERE owner = ? AND parent = ? ORDER BY created_at, id"
 WITH_PREFIX = "SELECT id FROM session WHERE owner = ? AND id >= ? AND id < ? ORDER BY id LIMIT ?"
 ERASURES = "SELECT mark FROM erased WHERE owner = ? AND session = ?"
 BEREFT = "SELECT session FROM erased WHERE owner = :owner UNION SELECT id FROM tombstone WHERE owner = :owner"
@@ -182,6 +184,16 @@ SELECT min(pos) & 16777215, max(pos) & 16777215
 FROM (SELECT pos, pos - row_number() OVER (ORDER BY pos) AS run FROM entry WHERE pos BETWEEN ? AND ?)
 GROUP BY run ORDER BY run
 """
+EDITS = """
+SELECT e.pos, e.data, e.marks FROM json_each(:logs) AS j
+CROSS JOIN edits AS e ON e.pos BETWEEN j.value << 24 AND (j.value << 24 | 16777215)
+WHERE e.owner = :owner ORDER BY e.pos
+"""
+# The marks of all are looked at, the data only of those that have one.
+EDIT_MARKS = "SELECT pos, marks FROM edits WHERE owner = ? ORDER BY pos"
+EDIT_MARKS_OF_LOG = "SELECT pos, marks FROM edits WHERE pos BETWEEN ? AND ? AND owner = ? ORDER BY pos"
+EDIT_DATA = "SELECT data FROM edits WHERE pos = ?"
+EDITS_DUE = "SELECT log FROM edits_due WHERE owner = ? ORDER BY log LIMIT ?"
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
 LIVE = "SELECT data FROM live WHERE session = ?"
 RAW_COPIES = """
@@ -409,6 +421,33 @@ class SqliteReader:
         found = self._searched(owner).within(stretch.log, terms, role, numbers, limit, backwards=backwards)
         bound = {"numbers": encode(found).decode(), "owner": self._owner(owner)}
         return [Spot(*row) for row in fetch(self._db, SPOTS, bound)]
+
+    async def children(self, owner: str, session_id: str) -> list[Record]:
+        nums = fetch(self._db, CHILDREN, (self._owner(owner), session_id))
+        return [record for (num,) in nums for record in self._listed(owner, BY_NUM, num)]
+
+    async def edits(self, owner: str, logs: Sequence[int]) -> list[EditBatch]:
+        bound = {"logs": encode(sorted(set(logs))).decode(), "owner": self._owner(owner)}
+        rows = fetch(self._db, EDITS, bound)
+        return [EditBatch(pos >> SEQ_BITS, pos & SEQ_MASK, data, marks) for pos, data, marks in rows]
+
+    async def edits_marked(
+        self, owner: str, wanted: frozenset[int], log: int | None = None
+    ) -> list[EditBatch]:
+        if log is None:
+            rows = self._db.execute(EDIT_MARKS, (self._owner(owner),))
+        else:
+            rows = self._db.execute(
+                EDIT_MARKS_OF_LOG, (position(log, 0), position(log, SEQ_MASK), self._owner(owner))
+            )
+        found = [(pos, marks) for pos, marks in rows if has_any(marks, wanted)]
+        return [
+            EditBatch(pos >> SEQ_BITS, pos & SEQ_MASK, fetch(self._db, EDIT_DATA, (pos,))[0][0], marks)
+            for pos, marks in found
+        ]
+
+    async def edits_due(self, owner: str, limit: int) -> list[int]:
+        return [log for (log,) in fetch(self._db, EDITS_DUE, (self._owner(owner), limit))]
 
     async def changes(self, owner: str, after: str, limit: int) -> list[Change]:
         (known,) = numbers_of(after, 1)

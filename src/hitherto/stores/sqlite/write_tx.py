@@ -10,6 +10,7 @@ from zlib import crc32
 import apsw
 from msgspec.structs import replace
 
+from hitherto.edits.batches import EditBatch
 from hitherto.errors import AlreadyExists
 from hitherto.model import Account, Checkpoint, Fact, Lease, Token
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
@@ -135,6 +136,14 @@ REACHED = "SELECT first, max(coalesce(last, 16777215)) FROM span WHERE +log = ? 
 UNREACHED = "SELECT pos, number FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos LIMIT ?"
 DROP_ENTRY = "DELETE FROM entry WHERE pos = ?"
 
+PUT_EDITS = "INSERT OR REPLACE INTO edits (pos, owner, marks, data) VALUES (?, ?, ?, ?)"
+DROP_EDITS = "DELETE FROM edits WHERE pos BETWEEN ? AND ?"
+SETTLE_EDITS = "DELETE FROM edits_due WHERE log = ?"
+FORGET_EDITS = """
+DELETE FROM edits WHERE owner = :owner;
+INSERT OR IGNORE INTO edits_due (log, owner)
+SELECT p.log, :owner FROM span AS p JOIN session AS s ON s.num = p.session WHERE s.owner = :owner;
+"""
 PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?)"
 FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
@@ -315,6 +324,19 @@ class SqliteWriter(SqliteReader):
 
     async def drop_raw_copies(self, owner: str, num: int) -> None:
         self._drop_raw_copies(num)
+
+    async def put_edits(self, owner: str, batch: EditBatch) -> None:
+        pos = position(batch.log, batch.first)
+        self._db.execute(PUT_EDITS, (pos, self._known_owner(owner), batch.marks, batch.data))
+
+    async def settle_edits(self, owner: str, log: int, batches: Sequence[EditBatch]) -> None:
+        self._db.execute(DROP_EDITS, (position(log, 0), position(log, SEQ_MASK)))
+        for batch in batches:
+            await self.put_edits(owner, batch)
+        self._db.execute(SETTLE_EDITS, (log,))
+
+    async def forget_edits(self, owner: str) -> None:
+        self._db.execute(FORGET_EDITS, {"owner": self._known_owner(owner)})
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
         self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))

@@ -1,0 +1,84 @@
+"""Lines as evidence: how they look without their format, how much they tell, and marks that stand for them. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+_SPACE = re.compile(r"\s+")
+_QUOTES = str.maketrans({"'": '"', "`": '"', "\u201c": '"', "\u201d": '"', "\u2018": '"', "\u2019": '"'})
+_WORD = re.compile(r"\w+")
+_CELL = re.compile(r'\s*"(.*?)(?:\\n)?",?\s*')
+_COMMON = re.compile(
+    r"\s*(?:import\s|from\s+\S+\s+import\b|#\s*include\b|using\s|use\s|package\s|require\s*\(|export\s+\*|@\w+\s*$"
+    r"|else\b|try\b|finally\b|except\b|catch\b|break\b|continue\b|pass\b|return\s*\w*;?\s*$|end\b|fi\b|done\b"
+    r"|if\s+__name__\b|#!/|(?://|#|\*|/\*+|--|<!--)\s*\W*$|self\.\w+\s*=\s*\w+;?\s*$|def\s+__init__\b|\"\"\"\s*$)"
+)
+WORDS = 5
+"""So many words in a row are one piece of evidence where lines were broken anew."""
+SAMPLED = 4
+"""One of so many such pieces is kept."""
+MARKED_LINES = 5_000
+MARK_BYTES = 4
+SHORT, LONG = 10, 22
+"""So many letters and digits make a line tell something, and much."""
+
+
+def plain(line: str, *, notebook: bool = False) -> str:
+    """A line without what a formatter changes: white space, kinds of quotes, a comma or semicolon at its end."""
+    if notebook and (cell := _CELL.fullmatch(line)):
+        line = re.sub(r"\\(.)", r"\1", cell[1])
+    return _SPACE.sub("", line).translate(_QUOTES).rstrip(",;")
+
+
+def weight(line: str) -> int:
+    """How much a line tells of who wrote it: 0 nothing, 1 a little, 2 something, 3 much."""
+    words = _WORD.findall(line)
+    size = sum(map(len, words))
+    if not size:
+        return 0
+    if size < SHORT or len(words) < 2 or _COMMON.match(line):
+        return 1
+    return 3 if size >= LONG and len(set(words)) > WORDS - 2 else 2
+
+
+def words_of(lines: Iterable[str]) -> list[str]:
+    """The words of lines, in order, as if they were one."""
+    return [word for line in lines for word in _WORD.findall(line)]
+
+
+def mark(key: bytes, kind: str, text: str) -> int:
+    """A number that stands for a text, for whoever has the key."""
+    data = f"{kind}\0{text}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=MARK_BYTES, key=key).digest(), "little")
+
+
+def line_marks(key: bytes, lines: Iterable[str], *, notebook: bool = False) -> Iterator[int]:
+    """Marks of the lines that tell something."""
+    for line in lines:
+        if weight(line) > 1:
+            yield mark(key, "line", plain(line, notebook=notebook))
+
+
+def shingle_marks(key: bytes, words: Sequence[str]) -> Iterator[int]:
+    """Marks of some of the runs of words: the same of them wherever the run stands."""
+    for start in range(len(words) - WORDS + 1):
+        found = mark(key, "words", " ".join(words[start : start + WORDS]))
+        if not found % SAMPLED:
+            yield found
+
+
+def name_mark(key: bytes, path: str) -> int:
+    """The mark of a file's name."""
+    return mark(key, "name", file_name(path).casefold())
+
+
+def call_mark(key: bytes, call: str) -> int:
+    """The mark of a tool call."""
+    return mark(key, "call", call)
+
+
+def file_name(path: str) -> str:
+    """The last part of a path, of any system."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]

@@ -1,0 +1,1 @@
+"""Edits: what sessions changed in files, and which session wrote a line."""
