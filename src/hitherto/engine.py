@@ -161,18 +161,25 @@ class Choices(Value, frozen=True):
     trace: Json = msgspec.field(default_factory=dict)
 
 
+async def _nothing_said() -> tuple[Entry, ...]:
+    return ()
+
+
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt to be answered.
 
     `history` is the session's context; its last entry is the prompt, and no tool call in it is without a result at
     its end. `permit` says whether a tool call may run, asking whoever is there if need be; an engine that has tools
-    awaits it before each.
+    awaits it before each. `steered` gives what was said to the running turn meanwhile, as entries that follow all that the
+    engine has reported; an engine asks for it between its steps, when no tool runs. What it does not ask for waits for the
+    turn's end.
     """
 
     session: Session
     history: tuple[Entry, ...]
     choices: Choices
     permit: Callable[[ToolCall], Awaitable[Verdict]]
+    steered: Callable[[], Awaitable[tuple[Entry, ...]]] = _nothing_said
 
 
 class Conversation(Protocol):

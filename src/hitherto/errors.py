@@ -19,7 +19,8 @@ HithertoError
 │   ├── AlreadyExists       already_exists
 │   ├── RevisionConflict    revision_conflict    the session changed after it was read
 │   └── IdempotencyConflict idempotency_conflict the same key was used with another request
-├── Busy                    busy                 another process is running a turn in the session
+├── Busy                    busy                 a turn is running in the session
+├── InboxFull               inbox_full           too many messages wait for the running turn
 ├── LeaseLost               lease_lost           the lease has expired, or another process has it
 ├── ReadOnly                read_only            a synced session; fork it to continue
 ├── Interrupted             interrupted          this prompt was started before and did not finish; it is not run again
@@ -37,6 +38,8 @@ HithertoError
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 
 def install_advice(what: str, extra: str) -> str:
@@ -223,16 +226,28 @@ class IdempotencyConflict(Conflict):
 
 
 class Busy(HithertoError):
-    """Another process is running a turn in the session."""
+    """A turn is running in the session. `holder` is for the log: no caller is shown whose process it is."""
 
     code = "busy"
+    holder = ""
 
     def __init__(self, holder: str, age_ms: int) -> None:
         super().__init__(
-            f"the session is busy: {holder!r} has been running a turn for {age_ms / 1000:.1f} s; try again later"
+            f"the session is busy: a turn has been running for {age_ms / 1000:.1f} s; try again later"
         )
         self.holder = holder
         self.age_ms = age_ms
+
+
+class InboxFull(HithertoError):
+    """Too many messages already wait in the session for its running turn; nothing was stored."""
+
+    code = "inbox_full"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "too many messages wait in this session: try again when the running turn has ended, or cancel some"
+        )
 
 
 class LeaseLost(HithertoError):
@@ -260,10 +275,10 @@ class Interrupted(HithertoError):
 
     code = "interrupted"
 
-    def __init__(self, key: str) -> None:
-        super().__init__(
-            f"the prompt with idempotency key {key!r} was started and did not finish; send it again with another key"
-        )
+    def __init__(self, key: str | None) -> None:
+        named = "" if key is None else f" with idempotency key {key!r}"
+        again = "" if key is None else " with another key"
+        super().__init__(f"the prompt{named} was started and did not finish; send it again{again}")
 
 
 class EngineError(HithertoError):
@@ -336,3 +351,19 @@ class SchemaTooNew(StoreError):
             f"the store has schema {found}, which this version must not write to: it supports only up to {known}; install a"
             " newer Hitherto"
         )
+
+
+def error_from(code: str, message: str) -> HithertoError | None:
+    """The error of a code, with a message that it had elsewhere; None if the code is unknown."""
+    kind = next((each for each in _tree(HithertoError) if each.code == code), None)
+    if kind is None:
+        return None
+    error = kind.__new__(kind)
+    HithertoError.__init__(error, message)
+    return error
+
+
+def _tree(kind: type[HithertoError]) -> Iterator[type[HithertoError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _tree(child)

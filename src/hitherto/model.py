@@ -19,6 +19,8 @@ STATUSES: tuple[Status, ...] = ("idle", "running", "waiting", "failed")
 TitleBy = Literal["user", "auto", "source"]
 Archived = Literal["exclude", "include", "only"]
 View = Literal["context", "conversation"]
+QueueMode = Literal["followup", "collect", "steer", "interrupt"]
+"""What becomes of a prompt that arrives while a turn runs."""
 Json = dict[str, Any]
 OWN = "recollect/"
 """Keys of a session's meta that begin so are the program's own: no caller sets them. They are stored, under the first
@@ -177,6 +179,23 @@ class Draft(Value, frozen=True):
     meta: Json = {}
 
 
+class Pending(Value, frozen=True):
+    """Messages in a session's inbox: they came while a turn ran, together, and become entries as they are.
+
+    `id` is that of the last. `mode` says by which turn they are answered, None that none has to. `by` is who may run that
+    turn: a kind of process, or one process. `choices` and `ask` are what was chosen for it, `key` its idempotency key.
+    """
+
+    id: str
+    at: int
+    entries: tuple[Entry, ...]
+    mode: QueueMode | None = None
+    by: str = ""
+    key: str | None = None
+    ask: bool = False
+    choices: Json = {}
+
+
 class Identity(Value, frozen=True):
     """Who speaks in a session of a chat gateway."""
 
@@ -287,11 +306,15 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Appended(Value, frozen=True):
-    """The ids of the entries that were appended, and the session's revision and number of messages after that."""
+    """The ids of the entries that were appended, and the session's revision and number of messages after that.
+
+    `place` is their place in the inbox, from 1 on, if they wait there for a running turn.
+    """
 
     entries: tuple[str, ...]
     revision: int
     message_count: int
+    place: int | None = None
 
 
 class Compaction(Value, frozen=True):

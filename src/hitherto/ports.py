@@ -28,6 +28,7 @@ from hitherto.model import (
     Filter,
     Json,
     Lease,
+    Pending,
     Session,
     Token,
 )
@@ -121,6 +122,13 @@ class Rescan(NamedTuple):
     records: list[Record]
     position: str
     ended: bool
+
+
+class InboxSize(NamedTuple):
+    """How many rows an inbox has, and about how many bytes they take."""
+
+    rows: int
+    bytes: int
 
 
 class Match(NamedTuple):
@@ -348,6 +356,15 @@ class Reader(Protocol):
     async def live(self, owner: str, num: int) -> bytes | None:
         """The partial text of the session's running turn."""
 
+    async def inbox(self, owner: str, num: int) -> list[Pending]:
+        """What waits in the session's inbox, in order."""
+
+    async def inbox_size(self, owner: str, num: int) -> InboxSize:
+        """How much waits in the session's inbox."""
+
+    async def inboxes(self) -> list[tuple[str, str]]:
+        """Owner and id of every session, of any owner, in whose inbox something waits; in order."""
+
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
         """The owner's facts, those of one session or all, newest first (by `at`, then `id`, falling)."""
 
@@ -462,7 +479,7 @@ class Writer(Reader, Protocol):
         """Remember, for ever, what was erased in the owner's session of this id; what is known already stays."""
 
     async def bury(self, record: Record, at: int) -> None:
-        """Remove a session with its spans, checkpoints, tags, lease, live text, raw copies and its own facts.
+        """Remove a session with its spans, checkpoints, tags, lease, live text, inbox, raw copies and its own facts.
 
         Leaves a tombstone in the change feed. Its entries stay until `collect` finds that nothing reaches them.
         """
@@ -485,6 +502,12 @@ class Writer(Reader, Protocol):
 
     async def put_live(self, record: Record, data: bytes | None) -> None:
         """Replace or drop the partial text of the running turn, as a change of kind `live`, same revision."""
+
+    async def add_pending(self, record: Record, pending: Pending) -> None:
+        """Put something at the end of the session's inbox, as a change of kind `inbox`, same revision."""
+
+    async def drop_pending(self, record: Record, ids: Sequence[str]) -> None:
+        """Take what has these ids out of the session's inbox, as such a change."""
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         """Add facts; one whose id is there already replaces it."""
@@ -590,6 +613,6 @@ class Connect(Protocol):
 
 
 __all__ = [
-    "CURRENT", "Activity", "Connect", "Health", "ListKey", "Losses", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
+    "CURRENT", "Activity", "Connect", "Health", "InboxSize", "ListKey", "Losses", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
     "Record", "Rescan", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

@@ -26,6 +26,13 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     entry: Entry
 
 
+class Queued(msgspec.Struct, frozen=True, kw_only=True):
+    """The prompt waits in the session's inbox, at this place; `entry` is the id that it will be stored under."""
+
+    entry: str
+    place: int
+
+
 class Titled(msgspec.Struct, frozen=True, kw_only=True):
     """The session got an automatic title."""
 
@@ -38,10 +45,11 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
     compaction: Compaction
 
 
-Update = Said | Stored | ToolProgress | Context | Notice | Titled | Compacted
+Update = Said | Stored | Queued | ToolProgress | Context | Notice | Titled | Compacted
 NAMES: dict[type[Update], str] = {
     Said: "said",
     Stored: "stored",
+    Queued: "queued",
     ToolProgress: "tool_progress",
     Context: "context",
     Notice: "notice",

@@ -733,7 +733,7 @@ def test_every_error_has_its_exit_code() -> None:
         (["fork", "one", "--at", "missing"], 3, "entry_not_found"),
         (["restore", "one", "missing"], 3, "checkpoint_not_found"),
         (["show", "tw"], 4, "ambiguous_id"),
-        (["append", "held", "text"], 4, "busy"),
+        (["rewind", "held", "m1"], 4, "busy"),
         (["list", "--limit", "0"], 2, "invalid_limit"),
         (["list", "--limit", "501"], 2, "invalid_limit"),
         (["list", "--cursor", "forged"], 2, "invalid_cursor"),

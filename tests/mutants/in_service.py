@@ -106,8 +106,8 @@ MUTANTS = (
     mutant(
         "dead-turn-left-open",
         "service/turns/journal.py",
-        "[*failed_results(unanswered_calls(before), INTERRUPTED), prompt]",
-        "[prompt]",
+        "closing = failed_results(unanswered_calls(before), INTERRUPTED)",
+        "closing = failed_results([], INTERRUPTED)",
         "tests/service/turns/test_turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
     ),
     mutant(
@@ -118,9 +118,31 @@ MUTANTS = (
         "tests/service/turns/test_permissions.py::test_no_caller_can_permit_anything_through_metadata[memory-same connection]",
     ),
     mutant(
+        "inbox-left-behind",
+        "service/turns/leases.py",
+        "if not ttl_ms:",
+        "if False:",
+        "tests/service/history/test_inbox.py::test_what_is_appended_while_a_turn_runs_waits_behind_it[memory]",
+    ),
+    mutant(
+        "inbox-overtaken",
+        "service/history/inbox.py",
+        "return record, bool((await tx.inbox_size(record.owner, record.num)).rows)",
+        "return record, False",
+        "tests/service/history/test_inbox.py"
+        "::test_a_prompt_that_was_left_waiting_is_answered_by_another_runner_of_its_kind[memory]",
+    ),
+    mutant(
+        "steered-before-a-result",
+        "service/turns/runner.py",
+        "if self._calls or not await self._journal.is_steered():",
+        "if not await self._journal.is_steered():",
+        "tests/service/history/test_inbox.py::test_what_steers_reaches_the_running_turn_behind_a_tool_s_result[memory]",
+    ),
+    mutant(
         "slept-past-lease-lost",
         "service/turns/runner.py",
-        "self._fence = await self._journal.regain(fence, LEASE_MS)",
+        "self._fence = await self._journal.regain(fence, LEASE_MS, self._rows)",
         "raise",
         "tests/service/turns/test_turns.py::test_a_turn_that_slept_past_its_lease_goes_on_if_nobody_has_had_it[memory]",
     ),

@@ -322,7 +322,7 @@ async def test_a_second_prompt_at_once_is_refused_and_the_first_goes_on(store: s
     async with hitherto.create_session(engine=Scripted(gate), store=store) as session:
         first = asyncio.create_task(session.prompt("First"))
         await spoken(gate)
-        with pytest.raises(Busy, match="this handle"):
+        with pytest.raises(Busy):
             await session.prompt("Second")
         gate.go.set()
         assert (await arrives(first, "the end of the turn")).result == "Well."

@@ -93,6 +93,10 @@ BY_ID: dict[str, Call] = {
     "leases.request_end": lambda s, who, x: s.leases.request_end(who, x),
     "leases.end_requested": lambda s, who, x: s.leases.end_requested(who, x),
     "turns.end": lambda s, who, x: s.turns.end(who, x, seconds=0),
+    "inbox.waiting": lambda s, who, x: s.inbox.waiting(who, x),
+    "inbox.cancel": lambda s, who, x: s.inbox.cancel(who, x, "m"),
+    "inbox.move": lambda s, who, x: s.inbox.move(who, x, "m", 1),
+    "inbox.settle": lambda s, who, x: s.inbox.settle(who, x),
     "questions.ask": lambda s, who, x: s.questions.ask(who, x, ToolCall(id="c", name="n"), fence=1),
     "questions.pending": lambda s, who, x: s.questions.pending(who, x),
     "questions.answer": lambda s, who, x: s.questions.answer(who, x, "c", "allow_once"),
@@ -196,6 +200,8 @@ WHOLE_STORE = {
     # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
     *("tokens.create", "tokens.verify", "tokens.all", "tokens.revoke", "tokens.generation"),
     *("signin.invite", "signin.sign_in", "signin.admit", "signin.visitor", "signin.sign_out"),
+    # Where something waits, for a server that looks after all inboxes.
+    "inbox.everywhere",
     # Says where a session would be kept, by the form of its key alone.
     "at",
     "close",

@@ -60,7 +60,7 @@ MIXED = (
 @pytest.mark.parametrize("spread", [0, 1, 2])
 async def test_a_history_that_was_done_one_after_the_other_is_explained(spread: int) -> None:
     events = await recorded(*MIXED, spread=spread)
-    assert "Busy" in events[3].answer
+    assert "place=1" in events[3].answer
     found = await explain(events)
     assert found is not None
     assert await answers(*(event.call for event in found)) == [event.answer for event in found]

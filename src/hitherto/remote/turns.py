@@ -9,7 +9,7 @@ from typing import Any
 
 from hitherto.engine import Choices, Conversation, Event, Setup, Turn
 from hitherto.errors import HithertoError, InvalidInput
-from hitherto.model import Entry, Json, Part, Shrunk, ToolCall, encode
+from hitherto.model import Entry, Json, Part, QueueMode, Shrunk, ToolCall, encode
 from hitherto.permissions import Mode
 from hitherto.remote.connection import ServerConnection
 from hitherto.remote.values import from_bytes
@@ -68,12 +68,13 @@ class RemoteOpenSession(OpenSession):
         ask: Ask | None = None,
         emit: Emit = lambda _: None,
         wait: bool = False,
+        queue: QueueMode | None = None,
         idempotency_key: str | None = None,
         mode: Callable[[], Mode] | None = None,
     ) -> Outcome:
         if mode is not None:
             raise InvalidInput("the mode of a turn on a server cannot change while it runs")
-        if wait:
+        if wait or queue is not None:
             raise InvalidInput("a prompt to a server cannot wait for another turn")
         async with self._connection.in_order(self.session_id):
             given = await self._connection.exact(encode(tuple(parts)))

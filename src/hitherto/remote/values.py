@@ -7,7 +7,7 @@ bits), so they are sent as the bytes of their exact JSON. Lines of a file are jo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -24,6 +24,7 @@ from hitherto.errors import (
     RevisionConflict,
     StoreError,
     StoreUnavailable,
+    error_from,
 )
 from hitherto.model import Filter, encode
 from hitherto.remote.calls import CALLS, NOT_SENT
@@ -103,7 +104,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 DETAILS = {
-    Busy: ("holder", "age_ms"),
+    Busy: ("age_ms",),
     RevisionConflict: ("expected", "actual"),
     AmbiguousId: ("some",),
     IndexBehind: ("indexed", "total"),
@@ -126,24 +127,13 @@ def error_of(refused: Refused, server: str) -> HithertoError:
     if code in REFUSED:
         kind, words = REFUSED[code]
         return kind(f"{server} {words}{_scope(data)}")
-    known = _CODES.get(code) if isinstance(code, str) else None
-    if known is None:
+    error = error_from(code, refused.message) if isinstance(code, str) else None
+    if error is None:
         return StoreError(f"{server}: {refused.message}")
-    error = known.__new__(known)
-    HithertoError.__init__(error, refused.message)
-    for name in DETAILS.get(known, ()):
+    for name in DETAILS.get(type(error), ()):
         setattr(error, name, data.get(name))
     return error
 
 
 def _scope(data: dict[str, Any]) -> str:
     return f": this needs a token with the scope {data['scope']}" if "scope" in data else ""
-
-
-def _tree(error: type[HithertoError]) -> Iterator[type[HithertoError]]:
-    yield error
-    for child in error.__subclasses__():
-        yield from _tree(child)
-
-
-_CODES = {error.code: error for error in _tree(HithertoError)}

@@ -37,6 +37,7 @@ CODES: dict[str, int] = {
     "revision_conflict": -32010,
     "idempotency_conflict": -32010,
     "busy": -32011,
+    "inbox_full": -32015,
     "lease_lost": -32012,
     "read_only": -32013,
     "interrupted": -32014,
@@ -90,7 +91,7 @@ def failure_of(error: HithertoError, codes: Mapping[str, int] = CODES) -> Failur
 def _details(error: HithertoError) -> dict[str, Any]:
     match error:
         case Busy():
-            return {"holder": error.holder, "ageMs": error.age_ms}
+            return {"ageMs": error.age_ms}
         case RevisionConflict():
             return {"expected": error.expected, "actual": error.actual}
         case AmbiguousId():

@@ -9,8 +9,9 @@ from hitherto.service.idempotency import Guard
 from hitherto.service.sessions import ROOMS, Sessions
 from hitherto.service.transfer.synced import Imported, SyncResult
 from hitherto.service.turns.open_session import OpenSession
+from hitherto.service.turns.turns import Runner
 
 __all__ = [
-    "ROOMS", "Address", "PrunedSession", "Guard", "Imported", "OpenSession", "Policy", "ResetPolicy", "Sessions", "SyncResult",
+    "ROOMS", "Address", "PrunedSession", "Guard", "Imported", "OpenSession", "Policy", "ResetPolicy", "Runner", "Sessions", "SyncResult",
     "address_of", "parse_resets",
 ]  # fmt: skip

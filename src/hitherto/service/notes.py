@@ -81,6 +81,22 @@ TURNS: Notes[Outcome | None] = Notes("prompt", Outcome | None)
 """How a turn ended, by idempotency key; None while it runs, and if it was interrupted."""
 
 
+class Run(Value, frozen=True):
+    """What became of a prompt that waited in an inbox: the turn that took it in, and how that ended once it has; `code`
+    and `message` are those of the error if it failed."""
+
+    fence: int
+    outcome: Outcome | None = None
+    code: str | None = None
+    message: str = ""
+
+
+RUNS: Notes[Run] = Notes("inbox", Run)
+"""What became of prompts that waited, by the id of the prompt."""
+QUEUED: Notes[str] = Notes("queued", str)
+"""The prompt that waits, or waited, by idempotency key."""
+
+
 def answers_to(method: str) -> Notes[Any]:
     """The outline of what a method of a server has answered, by idempotency key: see `outlines`."""
     return Notes(method, Any)

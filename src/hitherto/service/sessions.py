@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, get_origin, get_type_hi
 from hitherto.engine import Choices, Engine
 from hitherto.errors import InvalidInput, ModelMissing
 from hitherto.ids import now_ms, uuid7
-from hitherto.model import Part, Principal
+from hitherto.model import Part, Principal, QueueMode
 from hitherto.ports import Store
 from hitherto.service.access.identities import Identities
 from hitherto.service.access.presence import Presence
@@ -30,6 +30,7 @@ from hitherto.service.history.checkpoints import Timeline
 from hitherto.service.history.comparison import Comparisons
 from hitherto.service.history.entries import Entries
 from hitherto.service.history.forks import Forks
+from hitherto.service.history.inbox import Inbox
 from hitherto.service.idempotency import Idempotency
 from hitherto.service.memory.facts import Memory
 from hitherto.service.search.sessions import Index
@@ -134,6 +135,7 @@ class Sessions:
         ask: Ask | None = None,
         emit: Emit = lambda _: None,
         wait: bool = False,
+        queue: QueueMode | None = None,
         idempotency_key: str | None = None,
     ) -> Outcome:
         """Open the session, say something in it, have it answered, and close it. See `opened` and `OpenSession.prompt`.
@@ -145,7 +147,13 @@ class Sessions:
             raise ModelMissing("there is no engine to answer the prompt: pass one as engine")
         async with self.opened(who, session_id, answering) as opened:
             return await opened.prompt(
-                parts, choices=choices, ask=ask, emit=emit, wait=wait, idempotency_key=idempotency_key
+                parts,
+                choices=choices,
+                ask=ask,
+                emit=emit,
+                wait=wait,
+                queue=queue,
+                idempotency_key=idempotency_key,
             )
 
     async def close(self) -> None:
@@ -174,6 +182,11 @@ class Sessions:
     def edits(self) -> Edits:
         """What sessions changed in files."""
         return self._room(Edits)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """What waits for a running turn."""
+        return self._room(Inbox)
 
     @cached_property
     def forks(self) -> Forks:

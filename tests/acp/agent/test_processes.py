@@ -11,7 +11,7 @@ import pytest
 import hitherto
 from hitherto.acp.protocol.options import META_KEY
 from hitherto.model import LOCAL
-from tests.acp.wire import Agent, Json, Refusal, is_update, kinds, separate, texts, url_of
+from tests.acp.wire import Agent, Json, is_update, kinds, separate, texts, url_of
 from tests.support.waits import until
 
 CALL = {"id": "t1", "name": "run", "kind": "execute", "input": {"command": "ls"}}
@@ -29,20 +29,19 @@ async def test_each_lists_the_others_sessions_at_once(tmp_path: Path) -> None:
             assert {row["sessionId"] for row in rows} == {first, second}
 
 
-async def test_a_running_session_is_open_and_busy_for_the_other(tmp_path: Path) -> None:
+async def test_a_running_session_is_open_and_a_prompt_of_the_other_waits(tmp_path: Path) -> None:
     async with separate(tmp_path) as one, separate(tmp_path) as two:
         session = await one.new(tmp_path)
         prompt = await one.begin_prompt(session, ["x", {"hang": True}])
         await one.until(is_update(session, "agent_message_chunk"))
         assert await two.call("session/status", {"sessionId": session}) == {"status": "open"}
-        with pytest.raises(Refusal) as refused:
-            await two.prompt(session, "me too")
-        assert refused.value.code == -32011
-        assert refused.value.error["data"]["holder"]
-        assert refused.value.error["data"]["ageMs"] >= 0
+        withdrawn = await two.begin_prompt(session, "not any more")
+        await two.send(method="session/cancel", params={"sessionId": session})
+        assert (await two.answer(withdrawn))["stopReason"] == "cancelled"
+        waiting = await two.begin_prompt(session, "me too")
         await one.send(method="session/cancel", params={"sessionId": session})
         await one.answer(prompt)
-        assert (await two.prompt(session, "now"))["stopReason"] == "end_turn"
+        assert (await two.answer(waiting))["stopReason"] == "end_turn"
 
 
 async def status_is(agent: Agent, session_id: str, status: str) -> None:

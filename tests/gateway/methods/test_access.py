@@ -94,7 +94,7 @@ def test_every_method_that_was_asked_for_is_there() -> None:
     session.create session.usage sessions.list sessions.history sessions.preview sessions.new sessions.reset
     sessions.delete sessions.set_topic sessions.patch sessions.compaction.list sessions.compaction.restore
     sessions.compaction.branch
-    session.changes session.append session.send session.cancel session.question session.answer session.fork session.search session.import session.erase
+    session.changes session.append session.send session.cancel session.inbox session.inbox.cancel session.inbox.move session.question session.answer session.fork session.search session.import session.erase
     session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.forget
     identity.link identity.unlink identity.accounts
     rpc.discover

@@ -47,6 +47,8 @@ async def prepared(sessions: Sessions) -> tuple[Asker, dict[str, dict[str, Any]]
         "session.import": {"data": {"messages": MESSAGES}},
         "session.send": {**named, "content": "Hi"},
         "session.cancel": named,
+        "session.inbox.cancel": {**named, "message_id": "m"},
+        "session.inbox.move": {**named, "message_id": "m", "place": 1},
         "session.answer": {**named, "tool_call_id": "c", "choice": "reject_once"},
         "sessions.new": named,
         "sessions.reset": named,
@@ -73,6 +75,8 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "session.erase": {"message_id": "other"},
     "session.import": {"data": {"messages": [{"role": "user", "content": "other"}]}},
     "session.send": {"content": "Other"},
+    "session.inbox.cancel": {"message_id": "other"},
+    "session.inbox.move": {"place": 2},
     "memory.forget": {"id": "other"},
     "sessions.set_topic": {"topic": "Other"},
     "sessions.patch": {"pinned": False},
@@ -94,6 +98,11 @@ async def test_the_same_request_with_the_same_key_is_done_once(
     name: str, sessions: Sessions, clock: Clock
 ) -> None:
     asker, requests = await prepared(sessions)
+    if name.startswith("session.inbox"):
+        session = await asker.ask("session.get", session_key=KEY)
+        await sessions.leases.acquire(Principal(owner="ann"), session["session_id"], "turn", ttl_ms=3_600_000)
+        waits = [{"role": "user", "content": "wait", "message_id": "m"}]
+        await asker.ask("session.append", session_key=KEY, messages=waits)
     params = {**requests[name], "idempotency_key": "k"}
     first = await asker.ask(name, **params)
     state = await everything(sessions, Principal(owner="ann"))

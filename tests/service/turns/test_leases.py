@@ -34,7 +34,9 @@ async def test_while_a_lease_is_held_others_cannot_write(
     await sessions.leases.acquire(ann, session.id, "first")
     before = await everything(other, ann)
     for call in (
-        other.append(ann, session.id, say("No")),
+        other.append(
+            ann, session.id, say("No"), expected_revision=(await other.get(ann, session.id)).revision
+        ),
         other.rewind(ann, session.id, ids[0]),
         other.reset(ann, session.id),
         other.compact(ann, session.id, say("No")),

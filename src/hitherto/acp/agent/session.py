@@ -161,7 +161,9 @@ class AttachedSession:
             self.display.emit(update)
 
         chosen = choices(self.chosen, meta)
-        return await opened.prompt(parts, choices=chosen, ask=ask, emit=emit, mode=lambda: self.chosen.mode)
+        return await opened.prompt(
+            parts, choices=chosen, ask=ask, emit=emit, queue="followup", mode=lambda: self.chosen.mode
+        )
 
     async def _compact(self) -> Shrunk:
         opened = await self._ready()

@@ -25,7 +25,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, text: str | None
     """Add a message to a session and print the message id.
 
     Without TEXT, or with `-`, the message is read from stdin, without its last newline. No model is asked: use `hitherto
-    prompt --session` to get an answer.
+    prompt --session` to get an answer. While a turn runs, the message waits for its end.
     """
     session_id = await sessions.resolve(LOCAL, session)
     said = await read_text(text)
@@ -33,6 +33,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, text: str | None
         raise InvalidInput("the message is empty: pass a text or pipe one to stdin")
     appended = await sessions.append(LOCAL, session_id, Draft(role=role, parts=(Text(text=said),)))
     if out.json:
-        out.document({"session": session_id, "entries": appended.entries, "revision": appended.revision})
+        done = {"session": session_id, "entries": appended.entries, "revision": appended.revision}
+        out.document(done if appended.place is None else {**done, "place": appended.place})
     else:
         out.line(appended.entries[0])

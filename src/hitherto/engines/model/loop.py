@@ -68,6 +68,7 @@ async def run_turn(
                 yield event
                 if isinstance(event, ToolEnded):
                     history.append(_entry("tool", (event.result, *event.extra), event.meta))
+        history.extend(await turn.steered())
         await asyncio.to_thread(_expect_room, history, window)
     yield Stopped(reason="max_turn_requests")
 

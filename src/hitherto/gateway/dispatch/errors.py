@@ -72,8 +72,9 @@ MEANINGS: Mapping[str, Meaning] = {
     "idempotency_conflict": Meaning("the idempotency key was already used with other parameters"),
     "busy": Meaning(
         "a turn is running in the session",
-        {"holder": "who runs it", "age_ms": "how long it has been running"},
+        {"age_ms": "how long it has been running"},
     ),
+    "inbox_full": Meaning("too many messages wait in the session: nothing was stored"),
     "lease_lost": Meaning("the turn lost its lease and did not finish"),
     "read_only": Meaning("the session is read from another agent: fork it to continue"),
     "interrupted": Meaning(
@@ -128,7 +129,7 @@ def internal() -> Failure:
 def _details(error: HithertoError) -> dict[str, Any]:
     match error:
         case Busy():
-            return {"holder": error.holder, "age_ms": error.age_ms}
+            return {"age_ms": error.age_ms}
         case RevisionConflict():
             return {"expected": error.expected, "actual": error.actual}
         case AmbiguousId():

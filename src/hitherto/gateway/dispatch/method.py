@@ -22,6 +22,7 @@ from hitherto.engine import Engine
 from hitherto.errors import HithertoError, InvalidInput, SessionNotFound, StoreUnavailable
 from hitherto.gateway.dispatch.connection import OpenConnection, Subscriptions, Turns
 from hitherto.gateway.dispatch.errors import failure, failure_of, internal, invalid
+from hitherto.gateway.dispatch.inboxes import Inboxes
 from hitherto.limits import KEY_CHARS
 from hitherto.model import Principal, Session, Token
 from hitherto.rpc import frames
@@ -72,7 +73,7 @@ class Context:
 
     `subscriptions` and `open_connection` are None where nothing can be sent later, as over plain HTTP. `emit` gets the
     updates of a turn at once, for clients of this process. `models` are the models that may be chosen; None allows any.
-    `beside` starts a task that continues after its request is answered. `files` makes the pages of exported files.
+    `inboxes` answers what has to wait for a turn. `beside` starts a task that continues after its request is answered. `files` makes the pages of exported files.
     """
 
     sessions: Sessions
@@ -81,6 +82,7 @@ class Context:
     models: tuple[str, ...] | None = None
     dm_scopes: DmScopes = field(default_factory=DmScopes)
     turns: Turns = field(default_factory=Turns)
+    inboxes: Inboxes = field(default_factory=lambda: Inboxes(Turns()))
     subscriptions: Subscriptions | None = None
     open_connection: OpenConnection | None = None
     emit: Callable[[str, Update], None] = ignore_updates

@@ -14,8 +14,9 @@ from msgspec import UNSET, Meta, UnsetType
 from hitherto import model
 from hitherto.errors import InvalidKey
 from hitherto.limits import HISTORY_PAGE, LARGEST_NUMBER, LIST_PAGE
-from hitherto.model import Entry, Part, Role, Session, Text, ToolCall, ToolResult, plain_text
+from hitherto.model import Entry, Part, QueueMode, Role, Session, Text, ToolCall, ToolResult, plain_text
 from hitherto.presentation import formats
+from hitherto.service.history.inbox import QUEUE_MODE, queue_mode_of
 from hitherto.service.records import is_erased
 from hitherto.values.keys import parse_key
 
@@ -119,6 +120,7 @@ class Details(SessionInfo, frozen=True, kw_only=True):
     """All about a session but what was said. `model` and `metadata` are what `sessions.patch` has put there."""
 
     model: str | None
+    queue_mode: QueueMode
     metadata: dict[str, Any]
 
 
@@ -195,9 +197,15 @@ def details(session: Session) -> Details:
     kept = {
         name: value
         for name, value in session.meta.items()
-        if name != MODEL and not name.startswith(model.RESERVED)
+        if name not in (MODEL, QUEUE_MODE) and not name.startswith(model.RESERVED)
     }
-    return Details(**_row(session), **_details(session), model=session.meta.get(MODEL), metadata=kept)
+    return Details(
+        **_row(session),
+        **_details(session),
+        model=session.meta.get(MODEL),
+        queue_mode=queue_mode_of(session),
+        metadata=kept,
+    )
 
 
 def runtime_row(session: Session) -> RuntimeRow:

@@ -14,8 +14,9 @@ from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import MODEL, Answer, NamedWriting, Overwriting, key_of
 from hitherto.gateway.methods.create import Title, addressed
 from hitherto.limits import ENTRIES_PER_APPEND
-from hitherto.model import Draft, Session
+from hitherto.model import Draft, QueueMode, Session
 from hitherto.service import Sessions
+from hitherto.service.history.inbox import QUEUE_MODE
 
 Messages = Annotated[tuple[NewMessage, ...], Meta(min_length=1, max_length=ENTRIES_PER_APPEND)]
 
@@ -48,16 +49,20 @@ class Patch(Overwriting, frozen=True, kw_only=True):
     pinned: bool | None = None
     tags: tuple[str, ...] | None = None
     model: str | UnsetType | None = UNSET
+    queue_mode: QueueMode | UnsetType | None = UNSET
     metadata: dict[str, Any] | None = None
 
 
 class Appended(Answer, frozen=True, kw_only=True):
-    """The session after that."""
+    """The session after that, and the ids of the messages. `place` is their place in the inbox if they wait for a running
+    turn; else it is null."""
 
     session_key: str
     session_id: str
     revision: int
     message_count: int
+    message_ids: tuple[str, ...]
+    place: int | None
 
 
 class Erased(Answer, frozen=True, kw_only=True):
@@ -101,7 +106,8 @@ class RuntimeDeleted(Answer, frozen=True, kw_only=True):
 
 
 async def append(call: Call[Append]) -> Appended:
-    """Append messages to a session, all or none. They are durable when the response arrives."""
+    """Append messages to a session, all or none. They are durable when the response arrives; while a turn runs they wait
+    behind it in the inbox."""
     drafts, session = drafts_of(call.params.messages), call.found
     given: dict[str, Any] = {
         "idempotency_key": call.params.idempotency_key,
@@ -118,6 +124,8 @@ async def append(call: Call[Append]) -> Appended:
         session_id=session.id,
         revision=done.revision,
         message_count=done.message_count,
+        message_ids=done.entries,
+        place=done.place,
     )
 
 
@@ -143,6 +151,8 @@ async def patch(call: Call[Patch]) -> Updated:
     meta = dict(given.metadata or {})
     if given.model is not UNSET:
         meta[MODEL] = given.model and call.context.offered(given.model)
+    if given.queue_mode is not UNSET:
+        meta[QUEUE_MODE] = given.queue_mode
     return await _amended(
         call, title=given.label, tags=given.tags, archived=archived, pinned=given.pinned, meta=meta or None
     )

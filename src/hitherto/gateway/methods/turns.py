@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from msgspec.structs import replace
-
-from hitherto.engine import Choices, Conversation, Engine, Setup, StopReason
+from hitherto.engine import Choices, Engine, StopReason
 from hitherto.errors import InvalidInput, ModelMissing
 from hitherto.gateway.dispatch.content import Content, parts_of
+from hitherto.gateway.dispatch.inboxes import engine_for
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import (
     MODEL,
@@ -24,26 +22,34 @@ from hitherto.gateway.dispatch.schema import (
     message,
     usage,
 )
-from hitherto.model import Part, ToolCall
+from hitherto.model import Part, QueueMode, ToolCall
 from hitherto.permissions import Choice
 from hitherto.service import Sessions
-from hitherto.updates import Ask, Emit, Outcome, Stored, Update, elsewhere
+from hitherto.service.history.inbox import queue_mode_of
+from hitherto.updates import Ask, Emit, Outcome, Queued, Stored, Update, elsewhere
 
 
 class Send(NamedWriting, frozen=True, kw_only=True):
     """A text, or a list of content blocks. With `ask`, a tool that needs permission waits for `session.answer`; else it
-    is refused. Without `wait`, the answer comes as soon as the prompt is kept."""
+    is refused. Without `wait`, the answer comes as soon as the prompt is stored.
+
+    `queue_mode` says what happens while another turn runs: `followup` gives the prompt the next turn, `collect` makes one
+    turn of all that wait, `steer` gives it to the running turn at its next step, `interrupt` ends that turn first. The
+    default is that of the session.
+    """
 
     content: Content
     ask: bool = False
     wait: bool = True
+    queue_mode: QueueMode | None = None
 
 
 class Sent(Answer, frozen=True, kw_only=True):
     """The id of the prompt, the assistant's last message, null if there was none, and how the turn ended: null while it
-    runs."""
+    runs. `place` is the prompt's place in the inbox if it waits there."""
 
     prompt_id: str
+    place: int | None = None
     message: Message | None
     stop_reason: StopReason | None
     usage: Usage | None
@@ -89,11 +95,13 @@ class Cancelled(Answer, frozen=True, kw_only=True):
 
 async def send(call: Call[Send]) -> Sent:
     """Send a prompt and run the turn. Subscribers receive its events."""
-    kept: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    kept: asyncio.Future[tuple[str, int | None]] = asyncio.get_running_loop().create_future()
 
     def emit(update: Update) -> None:
         if isinstance(update, Stored) and update.entry.role == "user" and not kept.done():
-            kept.set_result(update.entry.id)
+            kept.set_result((update.entry.id, None))
+        elif isinstance(update, Queued) and not kept.done():
+            kept.set_result((update.entry, update.place))
         call.context.emit(call.session.id, update)
 
     turn = run_turn(
@@ -103,13 +111,15 @@ async def send(call: Call[Send]) -> Sent:
         ask=elsewhere if call.params.ask else None,
         emit=emit,
         key=call.params.idempotency_key,
+        queue=call.params.queue_mode or queue_mode_of(call.session),
     )
     if call.params.wait:
         return await _sent(call, await turn)
     running = call.context.beside(turn)
     await asyncio.wait((running, kept), return_when=asyncio.FIRST_COMPLETED)
     if kept.done():
-        return Sent(prompt_id=kept.result(), message=None, stop_reason=None, usage=None)
+        prompt, place = kept.result()
+        return Sent(prompt_id=prompt, place=place, message=None, stop_reason=None, usage=None)
     return await _sent(call, await running)  # it was answered before, or cannot begin
 
 
@@ -121,6 +131,7 @@ async def run_turn(
     ask: Ask | None,
     emit: Emit,
     key: str | None,
+    queue: QueueMode | None = None,
 ) -> Outcome:
     """Have a prompt answered by the server's engine, with the rights that the token has on this machine."""
     if not parts:
@@ -128,19 +139,25 @@ async def run_turn(
     engine = engine_of(call)
     if choices.model is not None:
         call.context.offered(choices.model)
-    local = "commands" in call.context.token.scopes
+    local = call.who.local
 
     def emit_in_order(update: Update) -> None:
-        if isinstance(update, Stored):
+        if isinstance(update, Stored | Queued):
             call.let_others_pass()
         emit(update)
 
+    runner = call.context.inboxes.runner(call.sessions, call.who, call.session.id, engine)
     async with call.sessions.opened(
-        call.who, call.session.id, engine if local else Rootless(engine), local=local, improve_titles=False
+        call.who,
+        call.session.id,
+        engine_for(engine, local=local),
+        local=local,
+        improve_titles=False,
+        runner=runner,
     ) as opened:
         with call.context.turns.running(call.who, opened):
             return await opened.prompt(
-                parts, choices=choices, ask=ask, emit=emit_in_order, idempotency_key=key
+                parts, choices=choices, ask=ask, emit=emit_in_order, queue=queue, idempotency_key=key
             )
 
 
@@ -177,17 +194,6 @@ async def cancel(call: Call[NamedWriting]) -> Cancelled:
         return Cancelled(session_key=key_of(call.session), cancelled=was_running)
 
     return await call.once(end, result)
-
-
-class Rootless:
-    """An engine for callers who have no rights on the machine that it runs on: it opens no folder for them."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def open(self, setup: Setup) -> AbstractAsyncContextManager[Conversation]:
-        """The conversation, without roots."""
-        return self._engine.open(replace(setup, roots=()))
 
 
 def _permission_request(call: ToolCall) -> PermissionRequest:

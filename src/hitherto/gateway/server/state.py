@@ -18,6 +18,7 @@ from hitherto.errors import HithertoError
 from hitherto.gateway.auth.cookies import guest_of
 from hitherto.gateway.auth.tokens import Caller, bearer, caller_of
 from hitherto.gateway.dispatch.connection import OpenConnection, Subscriptions, Turns
+from hitherto.gateway.dispatch.inboxes import Inboxes
 from hitherto.gateway.dispatch.method import Context, answer
 from hitherto.gateway.dispatch.uploads import Uploads
 from hitherto.gateway.events.feeds import Feeds
@@ -36,6 +37,9 @@ from hitherto.values.keys import DmScopes
 
 REVOKED_SECONDS = 0.5
 """How long an idle socket may stay open after another process revoked its token."""
+
+INBOX_SECONDS = 2.0
+"""How often a server looks for messages that wait although no turn runs."""
 
 log = logging.getLogger(__name__)
 Agent = Callable[[Transport, Caller], Awaitable[None]]
@@ -71,7 +75,7 @@ class ServerState:
         self.waiting = Room(limits.connections, limits.stranger_sockets)
         self.sockets: set[ServedSocket] = set()
         self.feeds, self.turns, self.metrics, self.uploads = Feeds(), Turns(), Metrics(), Uploads()
-        self.background = BackgroundRequests()
+        self.background, self.inboxes = BackgroundRequests(), Inboxes(self.turns)
         self.outgoing = Outgoing(limits.answer_bytes, limits.answer_bytes_each)
         self.incoming = Incoming(limits.receive_bytes, limits.receive_bytes_each)
         self.workers = Workers(limits.page_effort, limits.page_seconds)
@@ -84,18 +88,22 @@ class ServerState:
 
     @asynccontextmanager
     async def watching_tokens(self) -> AsyncIterator[None]:
-        """Close sockets whose token is revoked, by whichever process, while the block runs."""
-        watching = asyncio.create_task(self._watch_tokens())
+        """Close sockets whose token is revoked, by whichever process, and answer what others have left in inboxes, while the
+        block runs."""
+        watching = [asyncio.create_task(self._watch_tokens()), asyncio.create_task(self._watch_inboxes())]
         try:
             yield
         finally:
-            watching.cancel()
+            for task in watching:
+                task.cancel()
             await self.background.end()
+            await self.inboxes.end()
             await self.workers.close()
 
     def end(self) -> None:
         """Accept nothing new, and close each socket once its requests are answered."""
         self.ending = True
+        self.inboxes.stop()
         for socket in tuple(self.sockets):
             socket.drain()
 
@@ -174,6 +182,7 @@ class ServerState:
             engine=self.engine,
             models=self._models,
             turns=self.turns,
+            inboxes=self.inboxes,
             subscriptions=subscriptions,
             open_connection=open_connection,
             dm_scopes=self._dm_scopes,
@@ -215,6 +224,15 @@ class ServerState:
                 log.warning("cannot check for revoked tokens, retrying: %s", error)
             self.uploads.forget()
             await asyncio.sleep(REVOKED_SECONDS)
+
+    async def _watch_inboxes(self) -> None:
+        """Answer what waits since a server was ended, and whatever else nobody looks after."""
+        while self.engine is not None:
+            try:
+                await self.inboxes.sweep(self.sessions, self.engine)
+            except Exception as error:  # noqa: BLE001 - what waits would wait for good
+                log.warning("cannot look for messages that wait, retrying: %s", error)
+            await asyncio.sleep(INBOX_SECONDS)
 
     async def _close_revoked(self) -> None:
         for socket in tuple(self.sockets):

@@ -18,7 +18,9 @@ from hitherto.service.history.append import (
     title_from_prompt,
     unarchive,
 )
+from hitherto.service.history.erased import note_erased
 from hitherto.service.history.erasure import erase_entry
+from hitherto.service.history.inbox import must_wait, pending_of, put_pending, withdraw
 from hitherto.service.history.pages import PageWanted, load_page
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.idempotency import Request, at_most_once, expect_revision
@@ -45,30 +47,34 @@ class Entries(Room):
     ) -> Appended:
         """Add messages to the end of a session, all or none; they are durable when this returns.
 
-        `expected_revision` refuses if the session has changed since it was read; `fence` is the number of the
-        caller's lease. The same idempotency key appends once.
+        While a turn runs they wait in the inbox, and the answer has their place there. `expected_revision` refuses if the session has changed since it was read; `fence` is the number of the
+        caller's lease; with either, nothing waits: `Busy` while somebody else's turn runs. The same idempotency key
+        appends once.
         """
         given = (drafts,) if isinstance(drafts, Draft) else tuple(drafts)
         now, home, added = self._now(), self._core.home, 0
 
         async def work(tx: Writer) -> Appended:
             nonlocal added
-            record = await require_session(tx, who, session_id)
-            await require_writable(tx, record, fence)
+            record, waits = await require_session(tx, who, session_id), False
+            if fence is None and expected_revision is None and record.session.source is None:
+                record, waits = await must_wait(tx, record, now, self._store.secret)
+            else:
+                await require_writable(tx, record, fence)
             expect_revision(record, expected_revision)
             home.check_space(record)
             entries = [complete_draft(draft, now, self._new_id) for draft in checked_drafts(given)]
-            await expect_new(tx, record, [draft.id for draft in given if draft.id is not None])
+            named = [draft.id for draft in given if draft.id is not None]
+            await expect_new(tx, record, named)
+            if waits:
+                place = await put_pending(tx, record, pending_of(entries, now), named)
+                return _appended(record, entries, place)
             before = record.session.bytes
             record = await append_entries(tx, record, entries, now, self._store.secret)
             added = record.session.bytes - before
             record = await unarchive(tx, record)
             await title_from_prompt(tx, record, entries)
-            return Appended(
-                entries=tuple(entry.id for entry in entries),
-                revision=record.session.revision,
-                message_count=record.session.message_count,
-            )
+            return _appended(record, entries)
 
         request = Request.of(APPENDED, checked_owner(who), idempotency_key, [session_id, given], now)
 
@@ -135,12 +141,17 @@ class Entries(Room):
 
         Its place in the history stays; its words, its facts, raw copies that hold it and a title made from it go. So
         do the summaries of compactions that were made of it: what they stood for is the context again. It never comes
-        back, whatever is read again.
+        back, whatever is read again. One that still waits in the inbox leaves it, with what was sent together with it.
         """
-        key = self._store.secret
+        key, now = self._store.secret, self._now()
 
         async def work(tx: Writer) -> None:
-            await erase_entry(tx, key, await require_session(tx, who, session_id), entry_id)
+            record = await require_session(tx, who, session_id)
+            if (row := await withdraw(tx, record, entry_id, now)) is None:
+                await erase_entry(tx, key, record, entry_id)
+                return
+            for entry in row.entries:
+                await note_erased(tx, key, record, entry)
 
         await self._store.write(work, session_id)
         await clean_afterwards(self._store.clean())
@@ -160,3 +171,12 @@ class Entries(Room):
             if noting.done():
                 with suppress(StoreError):
                     noting.result()
+
+
+def _appended(record: Record, entries: Sequence[Entry], place: int | None = None) -> Appended:
+    return Appended(
+        entries=tuple(entry.id for entry in entries),
+        revision=record.session.revision,
+        message_count=record.session.message_count,
+        place=place,
+    )

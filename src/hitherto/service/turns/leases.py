@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from hitherto.errors import Busy, InvalidInput, LeaseLost
 from hitherto.model import Lease, Principal
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.core import Room
+from hitherto.service.history.inbox import place_unanswered
 from hitherto.service.notes import END_REQUESTS, Note
 from hitherto.service.records import active_lease, require_session
 from hitherto.service.validation import checked_required
@@ -33,7 +36,7 @@ class Leases(Room):
         return await self._extend(who, session_id, fence, _checked_ttl(ttl_ms))
 
     async def release(self, who: Principal, session_id: str, fence: int) -> None:
-        """Give the lease back; `LeaseLost` if it has expired or passed on."""
+        """Give the lease back, and place what has waited for that; `LeaseLost` if it has expired or passed on."""
         await self._extend(who, session_id, fence, 0)
 
     async def current(self, who: Principal, session_id: str) -> Lease | None:
@@ -77,9 +80,12 @@ class Leases(Room):
                 holder=held.holder, fence=fence, acquired_at=held.acquired_at, expires_at=now + ttl_ms
             )
             await tx.put_lease(record, lease)
+            if not ttl_ms:
+                free = replace(record, lease=lease)
+                await place_unanswered(tx, free, self._now(), self._store.secret)
             return lease
 
-        return await self._store.write(work)
+        return await self._store.write(work, session_id)
 
 
 async def take_lease(tx: Writer, record: Record, holder: str, ttl_ms: int) -> Lease:

@@ -81,15 +81,15 @@ class RunningTurn:
         window: int | None,
         ask: Ask | None,
         emit: Emit,
-        key: str | None,
         servers: str,
         mode: Callable[[], Mode] | None,
     ) -> None:
         self._mode = mode or (lambda: choices.mode)
-        self._journal, self._conversation, self._choices, self._key = journal, conversation, choices, key
+        self._journal, self._conversation, self._choices = journal, conversation, choices
         self._servers = servers
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
+        self._rows = list(begun.rows)
         self._window, self._assumed = window or ASSUMED_WINDOW, window is None
         self._ask, self._emit = ask, emit
         self._partial = PartialMessage(journal.new_id())
@@ -162,7 +162,13 @@ class RunningTurn:
         return True
 
     async def _follow(self) -> None:
-        turn = Turn(session=self._session, history=self._history, choices=self._choices, permit=self._permit)
+        turn = Turn(
+            session=self._session,
+            history=self._history,
+            choices=self._choices,
+            permit=self._permit,
+            steered=self._steered,
+        )
         events = self._conversation.run(turn)
         try:
             async for event in events:
@@ -228,6 +234,21 @@ class RunningTurn:
         self._emit(Stored(entry=entry))
         return entry
 
+    async def _steered(self) -> tuple[Entry, ...]:
+        """What was said to the turn meanwhile, stored behind all that it has said; never between a call and its result."""
+        if self._calls or not await self._journal.is_steered():
+            return ()
+        return await finish(self._take_in())
+
+    async def _take_in(self) -> tuple[Entry, ...]:
+        async with self._writing:
+            rows = await self._fenced(self._journal.steer)
+            self._rows.extend(rows)
+        entries = tuple(entry for row in rows for entry in row.entries)
+        for entry in entries:
+            self._emit(Stored(entry=entry))
+        return entries
+
     # Beside the engine
 
     async def _hold_lease(self) -> None:
@@ -268,7 +289,7 @@ class RunningTurn:
         except LeaseLost:
             async with self._regaining:
                 if self._fence == fence:
-                    self._fence = await self._journal.regain(fence, LEASE_MS)
+                    self._fence = await self._journal.regain(fence, LEASE_MS, self._rows)
             return await work(self._fence)
 
     async def _show(self) -> None:
@@ -395,8 +416,9 @@ class RunningTurn:
     async def _store_end(
         self, drafts: list[Draft], outcome: Outcome, failure: HithertoError | None
     ) -> list[Entry]:
-        why = None if failure is None else failure.message
-        return await self._fenced(lambda fence: self._journal.finish(drafts, fence, outcome, why, self._key))
+        return await self._fenced(
+            lambda fence: self._journal.finish(drafts, fence, outcome, failure, self._rows)
+        )
 
     def _unfinished(self, failure: HithertoError | None) -> list[Draft]:
         """What was being said, and an end for each tool that has none."""

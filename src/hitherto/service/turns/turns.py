@@ -8,11 +8,13 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from hitherto.engine import Engine, Host, Notice, Setup
 from hitherto.errors import AlreadyExists, Busy, SessionNotFound
+from hitherto.holders import new_holder
 from hitherto.model import Principal, Session, encode
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.service.catalog.sessions import Catalog
@@ -28,6 +30,13 @@ from hitherto.values.mcp_servers import McpServer, StdioServer
 END_SECONDS = 5.0
 _CONTINUATIONS = uuid.UUID("6f1b1c1e-5d3a-5c0e-9d53-2f0f6d9a7c41")
 """The namespace in which the id of a continuation is made from the id of what it continues."""
+
+
+class Runner(NamedTuple):
+    """Who answers prompts that wait in an inbox: a kind of process, and how one of them is made to look now."""
+
+    kind: str
+    wake: Callable[[], None] | None = None
 
 
 class Turns(Room):
@@ -59,13 +68,15 @@ class Turns(Room):
         local: bool = True,
         continuing: bool = False,
         improve_titles: bool = True,
+        runner: Runner | None = None,
         report: Callable[[Notice], None] = lambda _: None,
     ) -> AsyncIterator[OpenSession]:
         """Open a session for prompts; its tool servers run until the block ends, and end with it.
 
         `roots` are the folders that tools may touch, the working directory first; None means the session's own.
         `local` says that the caller is a person on this machine, who may have programs started. `continuing`: one read
-        from another agent continues in its fork, which is made when there is something to store in it.
+        from another agent continues in its fork, which is made when there is something to store in it. Prompts that wait
+        for a turn are answered here, or by a `runner` that outlives the caller.
         """
         session = await self._catalog.get(who, session_id)
         continues = continuing and session.source is not None
@@ -79,7 +90,9 @@ class Turns(Room):
         )
         async with engine.open(setup) as conversation:
             opened = OpenSession(
-                TurnJournal(self._core, who, setup.session_id),
+                TurnJournal(
+                    self._core, who, setup.session_id, new_holder() if runner is None else runner.kind
+                ),
                 self._changes,
                 self._compaction,
                 who,
@@ -88,6 +101,7 @@ class Turns(Room):
                 prepare=partial(self.continuation, who, session.id) if continues else None,
                 servers=_digest(setup.mcp_servers),
                 improve_titles=improve_titles,
+                wake=None if runner is None else runner.wake,
             )
             try:
                 yield opened

@@ -10,10 +10,23 @@ from itertools import islice
 from msgspec.structs import replace
 
 from hitherto.edits.batches import EditBatch, has_any
-from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Session, Token
+from hitherto.model import (
+    Account,
+    Change,
+    Checkpoint,
+    Facets,
+    Fact,
+    Filter,
+    Json,
+    Pending,
+    Session,
+    Token,
+    encode,
+)
 from hitherto.ports import (
     CURRENT,
     Activity,
+    InboxSize,
     ListKey,
     Match,
     Memo,
@@ -198,6 +211,20 @@ class MemoryReader:
 
     async def live(self, owner: str, num: int) -> bytes | None:
         return self._own(owner).live.get(num)
+
+    async def inbox(self, owner: str, num: int) -> list[Pending]:
+        return list(deepcopy(self._own(owner).inbox.get(num, ())))
+
+    async def inbox_size(self, owner: str, num: int) -> InboxSize:
+        waiting = self._own(owner).inbox.get(num, ())
+        return InboxSize(len(waiting), sum(len(encode(each)) for each in waiting))
+
+    async def inboxes(self) -> list[tuple[str, str]]:
+        return sorted(
+            (owner, own.sessions[num].session.id)
+            for owner, own in self._tables.owners.items()
+            for num in own.inbox
+        )
 
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
         facts = self._own(owner).facts.values()

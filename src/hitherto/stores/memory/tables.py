@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from hitherto.edits.batches import EditBatch
-from hitherto.model import Account, Change, Checkpoint, Fact, Token
+from hitherto.model import Account, Change, Checkpoint, Fact, Pending, Token
 from hitherto.ports import ListKey, Memo, RawCopy, Record, Totals
 from hitherto.values.spans import EntryPlace, Spans
 
@@ -146,6 +146,7 @@ class OwnerTables:
     titles: dict[int, int] = field(default_factory=dict)
     memos: dict[tuple[str, str], Memo] = field(default_factory=dict)
     live: dict[int, bytes] = field(default_factory=dict)
+    inbox: dict[int, tuple[Pending, ...]] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
     raw_copies: dict[int, dict[str, RawCopy]] = field(default_factory=dict)
     links: dict[Account, Account] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hitherto.edits.batches import EditBatch
 from hitherto.errors import AlreadyExists
-from hitherto.model import Account, Change, Checkpoint, Fact, Lease, Token, search_text
+from hitherto.model import Account, Change, Checkpoint, Fact, Lease, Pending, Token, search_text
 from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.memory import tokens as token_rows
 from hitherto.stores.memory.read_tx import MemoryReader, apart
@@ -111,6 +111,7 @@ class MemoryWriter(MemoryReader):
         journal.drop(own.sessions, num)
         journal.drop(own.checkpoints, num)
         journal.drop(own.live, num)
+        journal.drop(own.inbox, num)
         journal.drop(own.raw_copies, num)
         journal.drop(own.titles, num)
         number = self._add_change(record.owner, session_id, kept.change, "delete", None, kept.session.key)
@@ -153,6 +154,19 @@ class MemoryWriter(MemoryReader):
         else:
             self._journal.put(own.live, record.num, data)
         self._put_changed(own.sessions[record.num], "live")
+
+    async def add_pending(self, record: Record, pending: Pending) -> None:
+        own = self._own(record.owner)
+        self._journal.put(own.inbox, record.num, (*own.inbox.get(record.num, ()), pending))
+        self._put_changed(own.sessions[record.num], "inbox")
+
+    async def drop_pending(self, record: Record, ids: Sequence[str]) -> None:
+        own = self._own(record.owner)
+        left = tuple(each for each in own.inbox.get(record.num, ()) if each.id not in ids)
+        self._journal.put(own.inbox, record.num, left)
+        if not left:
+            self._journal.drop(own.inbox, record.num)
+        self._put_changed(own.sessions[record.num], "inbox")
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         for fact in facts:

@@ -341,6 +341,12 @@ SUMMED = {
         _judge,
         "UPDATE fact SET crc = %s WHERE owner = %s AND id = %s",
     ),
+    "waiting messages": _Summed(
+        _batch("id, body, crc", "inbox", "owner", "num", "ordinal"),
+        ("", 0, 0),
+        _judge,
+        "UPDATE inbox SET crc = %s WHERE owner = %s AND num = %s AND ordinal = %s",
+    ),
     "tokens": _Summed(
         _batch("digest, owner, scopes, role, label, created_at, revoked_at, crc", "token", "id"),
         ("",),

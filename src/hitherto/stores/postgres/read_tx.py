@@ -9,14 +9,28 @@ from itertools import chain
 from operator import itemgetter
 from zlib import crc32
 
+import msgspec
 from msgspec import MsgspecError
 
 from hitherto.edits.batches import EditBatch, has_any
 from hitherto.errors import StoreDamaged
-from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token, decode_entry
+from hitherto.model import (
+    Account,
+    Change,
+    Checkpoint,
+    Facets,
+    Fact,
+    Filter,
+    Json,
+    Pending,
+    Token,
+    decode_entry,
+    decode_json,
+)
 from hitherto.ports import (
     CURRENT,
     Activity,
+    InboxSize,
     ListKey,
     Match,
     Memo,
@@ -152,6 +166,14 @@ GROUP BY run ORDER BY run
 """
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = %s AND method = %s AND key = %s"
 LIVE = "SELECT data FROM live WHERE owner = %s AND num = %s"
+INBOX = "SELECT ordinal, id, body, crc FROM inbox WHERE owner = %s AND num = %s ORDER BY ordinal"
+INBOX_SIZE = (
+    "SELECT count(*), coalesce(sum(length(body)), 0)::bigint FROM inbox WHERE owner = %s AND num = %s"
+)
+INBOXES = """
+SELECT owner, id FROM session s WHERE EXISTS (SELECT FROM inbox i WHERE i.owner = s.owner AND i.num = s.num)
+ORDER BY owner, id
+"""
 RAW_COPIES = "SELECT name, data, digest, crc FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
 RAW_SIZES = """
 SELECT s.id, sum(pg_column_size(c.data))::bigint FROM raw_copy AS c
@@ -412,6 +434,22 @@ class PostgresReader:
     async def live(self, owner: str, num: int) -> bytes | None:
         row = await self._row(LIVE, owner, num)
         return None if row is None else bytes(row[0])
+
+    async def inbox(self, owner: str, num: int) -> list[Pending]:
+        waiting = []
+        for order, name, body, crc in await self._rows(INBOX, owner, num):
+            if crc != checksum(owner, num, order, name, bytes(body)):
+                raise StoreDamaged(
+                    "a waiting message was altered; run `hitherto doctor` to see what else was"
+                )
+            waiting.append(msgspec.convert(decode_json(bytes(body)), Pending))
+        return waiting
+
+    async def inbox_size(self, owner: str, num: int) -> InboxSize:
+        return InboxSize(*(await self._rows(INBOX_SIZE, owner, num))[0])
+
+    async def inboxes(self) -> list[tuple[str, str]]:
+        return [(owner, name) for owner, name in await self._rows(INBOXES)]
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         rows = await self._rows(RAW_COPIES, owner, num)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitherto.edits.batches import EditBatch
-from hitherto.model import Account, Checkpoint, Fact, Lease, Token, search_text
+from hitherto.model import Account, Checkpoint, Fact, Lease, Pending, Token, encode, search_text
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.postgres import facts as fact_rows
 from hitherto.stores.postgres import search, tokens
@@ -87,6 +87,9 @@ PUT_LIVE = """
 INSERT INTO live (owner, num, data) VALUES (%s, %s, %b) ON CONFLICT (owner, num) DO UPDATE SET data = excluded.data
 """
 DROP_LIVE = "DELETE FROM live WHERE owner = %s AND num = %s"
+NEXT_PENDING = "SELECT coalesce(max(ordinal), 0) + 1 FROM inbox WHERE owner = %s AND num = %s"
+ADD_PENDING = "INSERT INTO inbox (owner, num, ordinal, id, body, crc) VALUES (%s, %s, %s, %s, %b, %s)"
+DROP_PENDING = "DELETE FROM inbox WHERE owner = %s AND num = %s AND id = ANY(%s)"
 PUT_RAW_COPY = """
 INSERT INTO raw_copy (owner, num, name, data, digest, crc) VALUES (%s, %s, %s, %b, %b, %s)
 ON CONFLICT (owner, num, name) DO UPDATE SET data = excluded.data, digest = excluded.digest, crc = excluded.crc
@@ -315,6 +318,16 @@ class PostgresWriter(PostgresReader):
         else:
             await self._statements.queue(PUT_LIVE, (record.owner, record.num, data))
         self._backlog.touch(record, "live")
+
+    async def add_pending(self, record: Record, pending: Pending) -> None:
+        ((order,),) = await self._rows(NEXT_PENDING, record.owner, record.num)
+        row = (record.owner, record.num, order, pending.id, encode(pending))
+        await self._statements.queue(ADD_PENDING, (*row, checksum(*row)))
+        self._backlog.touch(record, "inbox")
+
+    async def drop_pending(self, record: Record, ids: Sequence[str]) -> None:
+        await self._statements.queue(DROP_PENDING, (record.owner, record.num, list(ids)))
+        self._backlog.touch(record, "inbox")
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         await fact_rows.put_facts(self._statements, owner, facts)

@@ -55,6 +55,7 @@ ALTERED = {
     WHERE r.crc <> {_CHECKPOINT} OR r.message_count > 0 AND NOT EXISTS (
         SELECT 1 FROM span AS p WHERE p.session = r.session AND p.name = r.id)""",
     "facts": f"FROM fact AS f LEFT JOIN owner AS o ON o.num = f.owner WHERE f.crc <> {_FACT}",
+    "waiting messages": f"FROM inbox AS r {_OF_SESSION} WHERE r.crc <> checksum(o.name, r.session, r.ord, r.id, r.body)",
     "tokens": f"FROM token AS t LEFT JOIN owner AS o ON o.num = t.owner WHERE NOT is_token_whole({_TOKEN}, t.crc)",
     "raw copies": f"""FROM raw_copy AS r {_OF_SESSION} LEFT JOIN raw_blob AS b ON b.digest = r.digest
     WHERE r.crc <> {_RAW_COPY} OR r.digest IS NOT sha256_of(b.data)""",

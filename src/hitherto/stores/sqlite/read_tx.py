@@ -9,14 +9,28 @@ from itertools import islice, product
 from typing import Any, NamedTuple, cast
 
 import apsw
+import msgspec
 import zstandard
 
 from hitherto.edits.batches import EditBatch, has_any
 from hitherto.errors import StoreDamaged
-from hitherto.model import Account, Change, Checkpoint, Facets, Fact, Filter, Json, Token, encode
+from hitherto.model import (
+    Account,
+    Change,
+    Checkpoint,
+    Facets,
+    Fact,
+    Filter,
+    Json,
+    Pending,
+    Token,
+    decode_json,
+    encode,
+)
 from hitherto.ports import (
     CURRENT,
     Activity,
+    InboxSize,
     ListKey,
     Match,
     Memo,
@@ -196,6 +210,12 @@ EDIT_DATA = "SELECT data FROM edits WHERE pos = ?"
 EDITS_DUE = "SELECT log FROM edits_due WHERE owner = ? ORDER BY log LIMIT ?"
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
 LIVE = "SELECT data FROM live WHERE session = ?"
+INBOX = "SELECT ord, id, body, crc FROM inbox WHERE session = ? ORDER BY ord"
+INBOX_SIZE = "SELECT count(*), coalesce(sum(length(body)), 0) FROM inbox WHERE session = ?"
+INBOXES = """
+SELECT o.name, s.id FROM session AS s JOIN owner AS o ON o.num = s.owner
+WHERE s.num IN (SELECT session FROM inbox) ORDER BY o.name, s.id
+"""
 RAW_COPIES = """
 SELECT c.name, c.digest, c.crc, b.data FROM raw_copy AS c LEFT JOIN raw_blob AS b ON b.digest = c.digest
 WHERE c.session = ? ORDER BY c.name
@@ -467,6 +487,22 @@ class SqliteReader:
     async def live(self, owner: str, num: int) -> bytes | None:
         rows = fetch(self._db, LIVE, (num,))
         return rows[0][0] if rows else None
+
+    async def inbox(self, owner: str, num: int) -> list[Pending]:
+        waiting = []
+        for order, name, body, crc in fetch(self._db, INBOX, (num,)):
+            if crc != checksum(owner, num, order, name, body):
+                raise StoreDamaged(
+                    "a waiting message was altered; run `hitherto doctor` to see what else was"
+                )
+            waiting.append(msgspec.convert(decode_json(body), Pending))
+        return waiting
+
+    async def inbox_size(self, owner: str, num: int) -> InboxSize:
+        return InboxSize(*fetch(self._db, INBOX_SIZE, (num,))[0])
+
+    async def inboxes(self) -> list[tuple[str, str]]:
+        return fetch(self._db, INBOXES)
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         unpack = zstandard.ZstdDecompressor().decompress

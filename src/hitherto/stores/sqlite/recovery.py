@@ -32,6 +32,7 @@ DROP_ALTERED = {
     "messages": f"DELETE FROM entry WHERE pos IN (SELECT e.pos {ALTERED['entries']})",
     "checkpoints": f"DELETE FROM checkpoint WHERE (session, ord) IN (SELECT r.session, r.ord {ALTERED['checkpoints']})",
     "facts": f"DELETE FROM fact WHERE (owner, id) IN (SELECT f.owner, f.id {ALTERED['facts']})",
+    "waiting messages": f"DELETE FROM inbox WHERE (session, ord) IN (SELECT r.session, r.ord {ALTERED['waiting messages']})",
     "tokens": f"DELETE FROM token WHERE id IN (SELECT t.id {ALTERED['tokens']})",
     "raw copies": f"DELETE FROM raw_copy WHERE (session, name) IN (SELECT r.session, r.name {ALTERED['raw copies']})",
 }

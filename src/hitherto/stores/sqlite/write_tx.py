@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hitherto.edits.batches import EditBatch
 from hitherto.errors import AlreadyExists
-from hitherto.model import Account, Checkpoint, Fact, Lease, Token
+from hitherto.model import Account, Checkpoint, Fact, Lease, Pending, Token, encode
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
 from hitherto.stores.sqlite import facts as fact_rows
 from hitherto.stores.sqlite import tokens
@@ -148,6 +148,9 @@ PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at)
 FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
 DROP_LIVE = "DELETE FROM live WHERE session = ?"
+NEXT_PENDING = "SELECT coalesce(max(ord), 0) + 1 FROM inbox WHERE session = ?"
+ADD_PENDING = "INSERT INTO inbox (session, ord, id, body, crc) VALUES (?, ?, ?, ?, ?)"
+DROP_PENDING = "DELETE FROM inbox WHERE session = ? AND id = ?"
 PUT_RAW_COPY = "INSERT OR REPLACE INTO raw_copy (session, name, digest, crc) VALUES (?, ?, ?, ?)"
 PUT_RAW_BLOB = "INSERT OR IGNORE INTO raw_blob (digest, data) VALUES (?, ?)"
 DROP_RAW_COPIES = "DELETE FROM raw_copy WHERE session = ?"
@@ -293,8 +296,17 @@ class SqliteWriter(SqliteReader):
             self._db.execute(DROP_LIVE, (record.num,))
         else:
             self._db.execute(PUT_LIVE, (record.num, data))
-        change = self._numbers.next_change(self._known_owner(record.owner))
-        self._db.execute(MARK_CHANGE, (change, "live", record.num))
+        self._touch(record, "live")
+
+    async def add_pending(self, record: Record, pending: Pending) -> None:
+        ((order,),) = fetch(self._db, NEXT_PENDING, (record.num,))
+        row = (record.num, order, pending.id, encode(pending))
+        self._db.execute(ADD_PENDING, (*row, checksum(record.owner, *row)))
+        self._touch(record, "inbox")
+
+    async def drop_pending(self, record: Record, ids: Sequence[str]) -> None:
+        self._db.executemany(DROP_PENDING, [(record.num, each) for each in ids])
+        self._touch(record, "inbox")
 
     async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
         fact_rows.put_facts(self._db, fact_rows.Owner(self._known_owner(owner), owner), facts)
@@ -383,6 +395,11 @@ class SqliteWriter(SqliteReader):
         if not self._owner(owner):
             self._db.execute(NEW_OWNER, (owner,))
         return self._owner(owner)
+
+    def _touch(self, record: Record, kind: str) -> None:
+        """Note a change of this kind, with nothing of the session's own."""
+        change = self._numbers.next_change(self._known_owner(record.owner))
+        self._db.execute(MARK_CHANGE, (change, kind, record.num))
 
     def _put_tags(self, owner: int, record: Record) -> None:
         s = record.session
