@@ -1,6 +1,7 @@
 """Requests that cost as much as they can, in a process of their own: `python -m torture.load.attackers`, told by a line of JSON.
 
-It says `ready` when the first of them are on their way, and goes on until its input ends.
+It says `ready` when the first of them are on their way, and goes on until its input ends; what strikes only once says `over` after
+it.
 """
 
 from __future__ import annotations
@@ -59,6 +60,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             raise RuntimeError(f"{method} is refused")
 
 
+def _say(word: str) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
+
+
 def _view(target: Target) -> None:
     if target.ask("GET", f"/s/{target.session}") in REFUSED:
         raise RuntimeError("no page is made for somebody who is not let in")
@@ -70,6 +76,7 @@ def _search_broadly(target: Target) -> None:
 
 def _search_once(target: Target) -> None:
     _search_broadly(target)
+    _say("over")
     threading.Event().wait()
 
 
@@ -96,6 +103,7 @@ def _half_send(target: Target) -> None:
             lines.enter_context(line)
             with suppress(OSError):  # refused before it has come so far
                 line.sendall(head.encode() + bytes(BODY_BYTES))
+        _say("over")
         threading.Event().wait()
 
 
@@ -121,8 +129,7 @@ def main() -> None:
             holder.execute("BEGIN IMMEDIATE")
         for _ in range(lines):
             threading.Thread(target=_on_and_on, args=(strike, target), daemon=True).start()
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
+        _say("ready")
         sys.stdin.read()
 
 
