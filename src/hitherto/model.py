@@ -144,13 +144,17 @@ Part = Text | Thought | Image | Audio | Resource | ResourceLink | ToolCall | Too
 
 
 class Usage(Value, frozen=True):
-    """What one message cost, as far as it is known; `input` includes cached tokens."""
+    """What one message cost, as far as it is known; `input` includes cached tokens.
+
+    `request` is what the provider calls the request, where that is known: the same in every copy of the message.
+    """
 
     input: int | None = None
     output: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
     cost: float | None = None
+    request: str | None = None
 
 
 class Entry(Value, frozen=True):

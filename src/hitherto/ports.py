@@ -34,6 +34,7 @@ from hitherto.model import (
 )
 from hitherto.values.days import Tally
 from hitherto.values.facts import FactQuery, RivalQuery
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
@@ -406,6 +407,18 @@ class Reader(Protocol):
         As `days.tallies` adds it up. `most` is how many projects and sessions to return.
         """
 
+    async def log_after(self, owner: str, log: int, seq: int, limit: int) -> list[tuple[int, bytes]]:
+        """The first entries of a log behind this place, with their places, as far as they are there."""
+
+    async def counted(self, owner: str, logs: Sequence[int]) -> dict[int, int]:
+        """Up to where the requests of these logs are counted, of those of which any are."""
+
+    async def requests(
+        self, owner: str, since: int, until: int, logs: Sequence[int] | None = None
+    ) -> list[Request]:
+        """The owner's requests that were counted and made from `since` on and before `until`, of these logs or of all; in
+        the order of log and place."""
+
     async def projects(self, owner: str) -> list[str]:
         """The projects of the owner's sessions, by name."""
 
@@ -532,6 +545,12 @@ class Writer(Reader, Protocol):
 
     async def forget_edits(self, owner: str) -> None:
         """Drop all edits of the owner's: every log is due."""
+
+    async def put_requests(
+        self, owner: str, log: int, head: int, requests: Sequence[Request], gone: Sequence[int]
+    ) -> None:
+        """Keep requests that were counted in a log; those that stood at these places before are replaced, and those at
+        the places `gone` dropped. `head` is up to where the log is counted now, unless it was counted further."""
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
         """Remember under which name the repository goes that is known by this."""

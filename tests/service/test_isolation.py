@@ -105,7 +105,7 @@ BY_ID: dict[str, Call] = {
     "idempotency.guarded": lambda s, who, x: s.idempotency.guarded(
         who, guard(x), lambda inner: inner.pin(who, x), str
     ),
-    "statistics.usage": lambda s, who, x: s.usage(who, x),
+    "spending.usage": lambda s, who, x: s.usage(who, x),
     "prompt": lambda s, who, x: s.prompt(who, x, [Text(text="Mine")], engine=Scripted()),
 }
 """Methods that name a session: a foreign one is answered exactly like a missing one."""
@@ -165,6 +165,8 @@ OWN_ONLY = {
     *(
         "statistics.facets",
         "statistics.overview",
+        "spending.count",
+        "spending.report",
         "projects.place",
         "projects.place_folder",
         "projects.placeless",
@@ -182,6 +184,7 @@ SILENT: dict[str, Call] = {
     "catalog.known": lambda s, who, x: s.catalog.known(who, [x]),
     "edits.counts": lambda s, who, x: s.edits.counts(who, [x]),
     "memory.search": lambda s, who, x: s.memory.search(who, session_id=x),
+    "spending.costs": lambda s, who, x: s.spending.costs(who, [x]),
 }
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""
 

@@ -7,12 +7,11 @@ import inspect
 import pytest
 
 import hitherto
-from hitherto.errors import ModelMissing, SessionNotFound
-from hitherto.model import Principal, Text, Usage
+from hitherto.errors import ModelMissing
+from hitherto.model import Principal, Text
 from hitherto.service import ROOMS, Sessions
-from hitherto.service.admin.statistics import SessionUsage
 from hitherto.service.core import Room
-from tests.support.conversations import say, started, told
+from tests.support.conversations import started, told
 from tests.support.homes import Home
 from tests.support.scripted_engine import Scripted, says
 
@@ -71,30 +70,6 @@ async def test_a_prompt_that_nothing_can_answer_is_not_stored(
     with pytest.raises(ModelMissing):
         await sessions.prompt(ann, session.id, [Text(text="Hello?")])
     assert await told(reader, ann, session.id) == []
-
-
-async def test_usage_is_that_of_all_that_was_said_also_of_what_was_compacted(
-    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
-) -> None:
-    session, _ = await started(sessions, ann)
-    nothing = SessionUsage(
-        messages=0, tokens=0, input_tokens=None, output_tokens=None, cost=None, cost_status="unknown"
-    )
-    assert await reader.usage(ann, session.id) == nothing
-    paid = say("Yes", "assistant", tokens=5, usage=Usage(input=10, output=5, cost=0.5))
-    await sessions.append(ann, session.id, [say("Is it?"), paid])
-    await sessions.compact(ann, session.id, say("They agreed."))
-    await sessions.append(ann, session.id, say("Sure?", "assistant", usage=Usage(input=1)))
-    assert await reader.usage(ann, session.id) == SessionUsage(
-        messages=3,
-        tokens=5,
-        input_tokens=11,
-        output_tokens=5,
-        cost=0.5,
-        cost_status="partial_missing_price",
-    )
-    with pytest.raises(SessionNotFound):
-        await reader.usage(bob, session.id)
 
 
 async def test_to_close_is_harmless_twice_and_before_the_block_ends(

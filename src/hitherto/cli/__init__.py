@@ -59,6 +59,12 @@ COMMANDS: dict[str, CommandRow] = {
         "hitherto.cli.commands.prune", "Archive or delete old sessions by age, count or size."
     ),
     "stats": CommandRow("hitherto.cli.commands.stats", "Show statistics about your sessions and the store."),
+    "usage": CommandRow(
+        "hitherto.cli.commands.usage", "Show what your sessions used and cost, by day, week or month."
+    ),
+    "statusline": CommandRow(
+        "hitherto.cli.commands.statusline", "Print cost and context in one line, for an agent's status bar."
+    ),
     "backup": CommandRow("hitherto.cli.commands.backup", "Copy the whole store, even while it is in use."),
     "restore-backup": CommandRow(
         "hitherto.cli.commands.restore_backup", "Put a backup in place of the store."

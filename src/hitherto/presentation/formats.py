@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from hitherto.model import Session
 from hitherto.values.days import DAY_MS
+from hitherto.values.requests import UsageSum
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, DAY_MS
 _UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
@@ -50,6 +51,13 @@ def cost(dollars: float) -> str:
     if dollars < 0.01:
         return "<$0.01"
     return f"${dollars:,.2f}" if dollars < 1_000 else f"${dollars:,.0f}"
+
+
+def about_cost(used: UsageSum) -> str:
+    """What was used in money: `≈` before it if some is estimated, `+` behind it if some requests have no known price."""
+    if used.cost is None:
+        return "?" if used.requests else "$0.00"
+    return f"{'≈' if used.is_estimated else ''}{cost(used.cost)}{'+' if used.unpriced else ''}"
 
 
 def exact_cost(dollars: float) -> str:

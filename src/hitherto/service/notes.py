@@ -128,6 +128,8 @@ PRESENCE: Notes[dict[str, int]] = Notes("presence", dict[str, int])
 """Who has a session open, and when each said so, by session."""
 SUMMARISING: Notes[str | None] = Notes("summarising", str | None)
 """Who summarises a session, by session; None if they have ended."""
+COUNTED_TO = TextNotes("requests")
+"""The position in the change feed up to which requests were counted."""
 FORGOTTEN: Notes[int] = Notes("forgotten", int)
 """When a fact was forgotten, by a digest of the fact."""
 SIGN_IN_CODES = TextNotes("page.code")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -125,13 +125,23 @@ async def load_expansions(tx: Reader, record: Record, spans: Sequence[algebra.Sp
 
 async def count_said(tx: Reader, record: Record) -> int:
     """How many messages the session has: in its context and in its checkpoints, each once, without summaries."""
+    lists = [(await load_lists(tx, record)).closed(), *await _checkpointed(tx, record)]
+    summaries = {name for spans in lists for name in algebra.summaries(spans)}
+    return algebra.size(_each_once(lists)) - len(summaries)
+
+
+async def _checkpointed(tx: Reader, record: Record) -> list[Spans]:
+    """The spans of each checkpoint of a session."""
     names = [known.id for known in await tx.checkpoints(record.owner, record.num)]
-    lists = [(await load_lists(tx, record)).closed()]
-    lists += [await tx.spans(record.owner, record.num, name) for name in names]
+    return [await tx.spans(record.owner, record.num, name) for name in names]
+
+
+def _each_once(lists: Iterable[Iterable[algebra.Span]]) -> list[Stretch]:
+    """All that these closed spans reach, each entry once."""
     reached: list[Stretch] = []
     for span in (span for spans in lists for span in spans):
         reached.extend(algebra.without(Stretch(span.log, span.first, span.last or 0), reached))
-    return algebra.size(reached) - len({name for spans in lists for name in algebra.summaries(spans)})
+    return reached
 
 
 async def measure(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> Totals:
@@ -193,8 +203,21 @@ def with_counts(session: Session, messages: int, sums: Totals) -> Session:
 
 
 async def recount_session(
-    tx: Reader, record: Record, spans: Sequence[algebra.Span], session: Session
+    tx: Reader, record: Record, spans: Sequence[algebra.Span], session: Session, *, forked: bool = False
 ) -> Session:
-    """The session with the counts of these closed spans."""
+    """The session with the counts of these closed spans.
+
+    Its cost is that of all that was ever said in it: of every checkpoint too, or, if it was `forked` from the record, of
+    what its summaries stand for.
+    """
     stretches = algebra.context(spans, record.num, record.head)
-    return with_counts(session, algebra.size(stretches), await measure(tx, record.owner, stretches))
+    sums = await measure(tx, record.owner, stretches)
+    if record.totals.cost or record.session.cost:
+        if forked:
+            lists = [*(await load_expansions(tx, record, spans)).values()]
+        else:
+            present = await tx.spans(record.owner, record.num)
+            lists = [algebra.closed(present, record.num, record.head), *await _checkpointed(tx, record)]
+        whole = await measure(tx, record.owner, _each_once([spans, *lists]))
+        sums = sums._replace(cost=whole.cost)
+    return with_counts(session, algebra.size(stretches), sums)

@@ -17,6 +17,7 @@ from hitherto.service.access.signin import SignIn
 from hitherto.service.access.tokens import Tokens
 from hitherto.service.admin.maintenance import Admin
 from hitherto.service.admin.statistics import Statistics
+from hitherto.service.admin.usage import Spending
 from hitherto.service.catalog.projects import Projects
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.changes import Changes
@@ -112,7 +113,7 @@ class Sessions:
     opened = _flat("turns", Turns.opened)
     watch = _flat("changes", Changes.watch)
     wait = _flat("changes", Changes.wait)
-    usage = _flat("statistics", Statistics.usage)
+    usage = _flat("spending", Spending.usage)
     export = _flat("transfer", Transfer.export)
     import_ = _flat("transfer", Transfer.import_)
 
@@ -286,7 +287,12 @@ class Sessions:
     @cached_property
     def statistics(self) -> Statistics:
         """Sessions in numbers."""
-        return self._room(Statistics, self.entries, self.branches)
+        return self._room(Statistics)
+
+    @cached_property
+    def spending(self) -> Spending:
+        """Tokens and money."""
+        return self._room(Spending)
 
     @cached_property
     def admin(self) -> Admin:

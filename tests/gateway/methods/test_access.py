@@ -97,6 +97,7 @@ def test_every_method_that_was_asked_for_is_there() -> None:
     session.changes session.append session.send session.cancel session.inbox session.inbox.cancel session.inbox.move session.question session.answer session.fork session.search session.import session.erase
     session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.forget
     identity.link identity.unlink identity.accounts
+    usage.report
     rpc.discover
     """
     kept = {*CALLS, "about", "hand_over", "await_change", "export_file", "window", "prompt"}

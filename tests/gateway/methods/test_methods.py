@@ -385,6 +385,27 @@ async def test_usage_adds_up_what_is_known_and_says_if_prices_are_missing(ann_as
     assert used["tokens"] > 10
 
 
+async def test_a_report_tells_what_was_used_when_and_for_what(ann_asks: Asker) -> None:
+    sessions, who = ann_asks.context.sessions, ann_asks.context.who
+    made = await ann_asks.say("one")
+    noon = 1_748_865_600_000  # 2025-06-02
+    paid = Draft(role="assistant", at=noon, model="gpt-5", usage=Usage(input=10, output=5, cost=0.5))
+    await sessions.append(who, made["session_id"], [paid])
+    june = {"since": "2025-06-01", "until": "2025-06-30"}
+    days = await ann_asks.ask("usage.report", **june)
+    ((row,), complete) = (days["rows"], days["complete"])
+    assert (row["period"], row["cost_usd"], row["reported_usd"], complete) == ("2025-06-02", 0.5, 0.5, True)
+    assert "name" not in row
+    models = await ann_asks.ask("usage.report", **june, period=None, by="model", zone="Asia/Tokyo")
+    assert [(row["name"], row["requests"], "period" in row) for row in models["rows"]] == [
+        ("gpt-5", 1, False)
+    ]
+    used = await ann_asks.ask("session.usage", session_key=KEY, turns=True)
+    assert [(turn["messages"], turn["cost_usd"]) for turn in used["turns"]] == [(2, 0.5)]
+    for wrong in ({"since": "soon"}, {"period": "year"}, {"by": "colour"}, {"zone": "Mars"}):
+        assert await ann_asks.code("usage.report", **{**june, **wrong}) == "invalid_input"
+
+
 async def test_all_messages_of_a_deleted_session_are_counted_once(ann_asks: Asker) -> None:
     sessions, who = ann_asks.context.sessions, ann_asks.context.who
     made = await ann_asks.say("one", "two", "three")

@@ -143,6 +143,7 @@ async def _serve(
         check = schedule.ClockCheck(sessions)
         forgetting = schedule.forget_regularly(sessions, check=check)
         stack.callback(asyncio.create_task(forgetting).cancel)
+        stack.callback(asyncio.create_task(schedule.count_usage(sessions)).cancel)
         for policy in _policies(archive_after, delete_after):
             stack.callback(
                 asyncio.create_task(schedule.prune_regularly(policy, sessions, check=check)).cancel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime
+from zoneinfo import available_timezones
 
 import click
 
@@ -66,6 +67,16 @@ def day(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
         return None if text is None else day_text(day_number(text))
     except InvalidInput:
         raise click.BadParameter(f"{text!r} is not a day; use the form 2026-11-15.") from None
+
+
+def local_zone() -> str:
+    """The time zone of this machine, by its name if it has one: `Europe/Berlin`; else by what it is apart from UTC now."""
+    named = (
+        os.environ.get("TZ", "").lstrip(":") or os.path.realpath("/etc/localtime").rpartition("/zoneinfo/")[2]
+    )
+    if named in available_timezones():
+        return named
+    return f"{datetime.now().astimezone():%z}"
 
 
 def folder(path: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
 
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import (
@@ -11,6 +13,7 @@ from hitherto.gateway.dispatch.schema import (
     HistoryLimit,
     Message,
     Named,
+    Params,
     RuntimeRow,
     details,
     key_of,
@@ -18,6 +21,9 @@ from hitherto.gateway.dispatch.schema import (
     runtime_row,
 )
 from hitherto.model import HistoryPage, View
+from hitherto.service.admin import spending
+from hitherto.service.admin.usage import TurnUsage
+from hitherto.values.requests import UsageSum
 
 PAGE_BYTES = 16 * 1024 * 1024
 """An answer holds no more than about this of stored messages, however many were asked for; at least one."""
@@ -77,18 +83,102 @@ class Preview(Answer, frozen=True, kw_only=True):
     message_count: int
 
 
+class UsageOf(Named, frozen=True, kw_only=True):
+    """With `turns`, also the usage of each turn, of at most the newest 1,000."""
+
+    turns: bool = False
+
+
+class Used(Answer, frozen=True, kw_only=True):
+    """`input_tokens` includes `cache_read_tokens` and `cache_write_tokens`. `cost_usd` is what is known: `reported_usd` by agents
+    and providers, `estimated_usd` by the prices of the day; it is null if nothing is. `unpriced_requests` have no known price."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+    reported_usd: float
+    estimated_usd: float
+    unpriced_requests: int
+
+
+class TurnUsed(Used, frozen=True, kw_only=True):
+    """A turn: the id of its prompt, when it began, and how long it took."""
+
+    prompt: str
+    at: int
+    duration_ms: int
+    messages: int
+    tool_failures: int
+
+
 class SessionUsage(Answer, frozen=True, kw_only=True):
-    """`cost_status`: `complete` if every answer has a price, `partial_missing_price` if some have, else `unknown`."""
+    """What the whole session used, with what was compacted or rewound; `input_tokens` includes the cache.
+
+    `cost_status`: `complete` if the cost of every request was reported, `estimated` if some of it is an estimate,
+    `partial_missing_price` if some requests have no known price, else `unknown`. `messages` are those of the
+    conversation, `context_messages` those that the model sees. `context_tokens` is the size of the context now,
+    an estimate if `context_estimated`; `window` what the model sees at most, assumed if `window_assumed`.
+    """
 
     session_key: str
     tokens: int | None
+    requests: int
     input_tokens: int | None
     output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
     messages: int
+    context_messages: int
+    context_tokens: int
+    context_estimated: bool
+    model: str | None
+    window: int
+    window_assumed: bool
+    tool_failures: int
+    duration_ms: int
     created_at: int
     last_active_at: int
     cost_usd: float | None
+    reported_usd: float
+    estimated_usd: float
+    unpriced_requests: int
     cost_status: str
+    turns: tuple[TurnUsed, ...] | UnsetType = UNSET
+
+
+class GetReport(Params, frozen=True, kw_only=True):
+    """Days are written like `2026-11-15`, both included, in `zone`: `Europe/Berlin` or `+02:00`. One row for each `period`, each `by`, or both."""
+
+    since: str
+    until: str
+    period: Literal["day", "week", "month"] | None = "day"
+    by: Literal["project", "agent", "model", "branch", "session"] | None = None
+    zone: Annotated[str, Meta(max_length=64)] = "UTC"
+    project: str | None = None
+
+
+class UsageRow(Used, frozen=True, kw_only=True):
+    """`name` is null for what belongs to none that is known."""
+
+    period: str | UnsetType = UNSET
+    name: str | UnsetType | None = UNSET
+    title: str | UnsetType = UNSET
+    sessions: int
+
+
+class UsageReport(Answer, frozen=True, kw_only=True):
+    """`complete` is false while messages are not counted yet: ask again."""
+
+    since: str
+    until: str
+    zone: str
+    rows: tuple[UsageRow, ...]
+    total: Used
+    sessions: int
+    complete: bool
 
 
 async def get(call: Call[Named]) -> Details:
@@ -138,20 +228,88 @@ async def preview(call: Call[GetPreview]) -> Preview:
     )
 
 
-async def usage(call: Call[Named]) -> SessionUsage:
-    """Get the total usage of a session, including messages that were compacted."""
+async def usage(call: Call[UsageOf]) -> SessionUsage:
+    """Get what a session used and cost, including what was compacted or rewound, and the size of its context."""
     session = call.session
-    used = await call.sessions.usage(call.who, session.id)
+    found = await call.sessions.usage(call.who, session.id)
+    fields = _used(found.usage)
+    if not found.usage.requests:
+        fields |= dict.fromkeys(("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"))
     return SessionUsage(
         session_key=key_of(session),
-        tokens=used.tokens,
-        input_tokens=used.input_tokens,
-        output_tokens=used.output_tokens,
-        messages=used.messages,
+        tokens=found.tokens if found.messages else 0,
+        messages=found.messages,
+        context_messages=found.context_messages,
+        context_tokens=found.context_tokens,
+        context_estimated=found.context_estimated,
+        model=found.model,
+        window=found.window,
+        window_assumed=found.window_assumed,
+        tool_failures=found.tool_failures,
+        duration_ms=found.duration_ms,
         created_at=session.created_at,
         last_active_at=session.updated_at,
-        cost_usd=used.cost,
-        cost_status=used.cost_status,
+        cost_status=found.usage.cost_status,
+        turns=tuple(map(_turn, found.turns)) if call.params.turns else UNSET,
+        **fields,
+    )
+
+
+async def report(call: Call[GetReport]) -> UsageReport:
+    """Get what all your sessions used and cost, by day, week or month and by project, agent, model, branch or session."""
+    given = call.params
+    found = await call.sessions.spending.report(
+        call.who,
+        since_day=given.since,
+        until_day=given.until,
+        period=given.period,
+        by=given.by,
+        zone=given.zone,
+        project=given.project,
+    )
+    return UsageReport(
+        since=found.since,
+        until=found.until,
+        zone=found.zone,
+        rows=tuple(_row(row, named=given.by is not None) for row in found.rows),
+        total=Used(**_used(found.total)),
+        sessions=found.sessions,
+        complete=found.complete,
+    )
+
+
+def _used(found: UsageSum) -> dict[str, Any]:
+    return {
+        "requests": found.requests,
+        "input_tokens": found.input,
+        "output_tokens": found.output,
+        "cache_read_tokens": found.cache_read,
+        "cache_write_tokens": found.cache_write,
+        "cost_usd": found.cost,
+        "reported_usd": found.reported,
+        "estimated_usd": found.estimated,
+        "unpriced_requests": found.unpriced,
+    }
+
+
+def _turn(found: TurnUsage) -> TurnUsed:
+    return TurnUsed(
+        prompt=found.prompt,
+        at=found.at,
+        duration_ms=found.duration_ms,
+        messages=found.messages,
+        tool_failures=found.tool_failures,
+        **_used(found.usage),
+    )
+
+
+def _row(found: spending.UsageRow, *, named: bool) -> UsageRow:
+    return UsageRow(
+        period=found.period or UNSET,
+        name=found.name if named else UNSET,
+        title=found.title or UNSET,
+        sessions=found.sessions,
+        **_used(found.usage),
     )
 
 

@@ -20,6 +20,7 @@ from hitherto.values.days import DAY_MS
 
 EVERY_SECONDS = 3_600.0
 RESET_SECONDS = 60.0
+USAGE_SECONDS = 30.0
 Clock = Callable[[], int]
 """The time in ms."""
 
@@ -126,6 +127,15 @@ async def reset_chats(
 
     if policy:
         await repeat_for_owners(sessions, reset, every)
+
+
+async def count_usage(sessions: Sessions, every: float = USAGE_SECONDS) -> None:
+    """Count what every owner's sessions used, behind what is written; several servers may do so."""
+
+    async def count(who: Principal) -> None:
+        await sessions.spending.count(who, seconds=every)
+
+    await repeat_for_owners(sessions, count, every)
 
 
 async def repeat_for_owners(

@@ -118,7 +118,9 @@ async def _add_fork(tx: Writer, source: Record, spans: Spans, forked: Session) -
     """Add a session over the source's entries, with the checkpoints that its summaries stand for."""
     expansions = await load_expansions(tx, source, spans)
     forked = await _with_own_title(tx, source, Lists(source, spans, expansions).conversation(), forked)
-    record = await add_session(tx, source.owner, await recount_session(tx, source, spans, forked))
+    record = await add_session(
+        tx, source.owner, await recount_session(tx, source, spans, forked, forked=True)
+    )
     for checkpoint in await tx.checkpoints(source.owner, source.num):
         if checkpoint.id in expansions:
             await tx.put_checkpoint(source.owner, record.num, checkpoint, expansions[checkpoint.id])

@@ -385,7 +385,12 @@ async def _locate_entries(
 
 def _is_same(kept: Entry, given: Entry) -> bool:
     """Whether an entry of this id is the one that is kept: of one that was erased only its place is."""
-    return kept == given or (is_erased(kept) and (is_erased(given) or not NUMBERED.match(given.id)))
+    if kept == given or (is_erased(kept) and (is_erased(given) or not NUMBERED.match(given.id))):
+        return True
+    # What was read before a provider's name for the request was kept has none.
+    if kept.usage is None or given.usage is None or kept.usage.request == given.usage.request:
+        return False
+    return kept == replace(given, usage=replace(given.usage, request=kept.usage.request))
 
 
 async def _stored(tx: Reader, record: Record, entry_id: str, seqs: dict[str, int]) -> EncodedEntry | None:

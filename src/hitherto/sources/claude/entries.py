@@ -169,7 +169,7 @@ class ConversationBuilder:
             self._amend(known, record, message, size)
             return
         model = None if message.model == SYNTHETIC else message.model
-        usage = usage_of(message.usage)
+        usage = usage_of(message, record.request_id)
         entry = Entry(
             id=entry_id(record.uuid or ""),
             at=self.at,
@@ -191,7 +191,7 @@ class ConversationBuilder:
     def _amend(self, known: Answer, record: Record, message: Message, size: int) -> None:
         """Extend the newest answer."""
         self.newest = known.entry.id
-        usage = latest(known.entry.usage, usage_of(message.usage))
+        usage = latest(known.entry.usage, usage_of(message, record.request_id))
         entry = replace(
             known.entry,
             parts=known.entry.parts + parts_of(message.content, self.facts.unknown),

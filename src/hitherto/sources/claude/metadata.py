@@ -62,7 +62,7 @@ class Info(Value, frozen=True):
     """All that is known of a session beside its entries. Times are ms; what is not known is None.
 
     `title_by` is who gave the title. `agent_id` and `sidechain` tell a subagent's transcript. `usage` is the sum over
-    the responses of the conversation, each counted once; `cost` is what the program itself last said. `unknown` counts
+    the responses of the conversation, each counted once; `cost` is what the program itself last said, after the message of `cost_at`. `unknown` counts
     records, blocks and attachments of new kinds, `left_out` those that are no part of a conversation; `cwds` are all folders that it
     has been in; `extra` holds the newest record about the session of each new kind. `continued_in` is the session that goes on where this ended.
     """
@@ -81,6 +81,7 @@ class Info(Value, frozen=True):
     models: tuple[str, ...] = ()
     usage: Usage | None = None
     cost: float | None = None
+    cost_at: int | None = None
     children: tuple[Child, ...] = ()
     agent_id: str | None = None
     sidechain: bool = False
@@ -115,6 +116,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_prompt: str | None = None
     models: list[str] = []
     cost: float | None = None
+    cost_at: int | None = None
     children: list[Child] = []
     agent_id: str | None = None
     team: str | None = None
@@ -228,6 +230,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             models=tuple(self.models),
             usage=usage,
             cost=self.cost,
+            cost_at=self.cost_at,
             children=tuple(self.children),
             agent_id=self.agent_id if sidechain else None,
             sidechain=sidechain,
@@ -301,7 +304,7 @@ def _last_prompt(facts: Facts, record: Record) -> None:
 def _cost(facts: Facts, record: Record) -> None:
     cost = record.total_cost
     if cost is not None and math.isfinite(cost) and 0 <= cost <= ENTRY_SUM:
-        facts.cost = cost
+        facts.cost, facts.cost_at = cost, facts.updated_at
 
 
 def _relocated(facts: Facts, record: Record) -> None:

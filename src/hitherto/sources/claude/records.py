@@ -17,6 +17,8 @@ from msgspec import Raw, field
 from hitherto.model import Usage, encode
 
 NOTHING = Raw(b"")
+REQUEST_CHARS = 200
+"""How much is kept of what a provider calls a request."""
 _TOOL_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
@@ -154,6 +156,7 @@ class Record(_Value, frozen=True, rename="camel"):
     is_meta: bool = False
     # user, assistant
     message: Message | None = None
+    request_id: str | None = None
     is_compact_summary: bool = False
     is_api_error_message: bool = False
     tool_use_result: Raw = NOTHING
@@ -293,8 +296,9 @@ def _converted(value: Any) -> Block:
     return block
 
 
-def usage_of(tokens: Tokens | None) -> Usage | None:
-    """The usage in a block; input includes the cache."""
+def usage_of(message: Message, request: str | None) -> Usage | None:
+    """The usage in a block of an answer to this request; input includes the cache."""
+    tokens = message.usage
     if tokens is None:
         return None
     parts = (tokens.input_tokens, tokens.cache_read_input_tokens, tokens.cache_creation_input_tokens)
@@ -304,4 +308,5 @@ def usage_of(tokens: Tokens | None) -> Usage | None:
         output=tokens.output_tokens,
         cache_read=tokens.cache_read_input_tokens,
         cache_write=tokens.cache_creation_input_tokens,
+        request=f"{message.id} {request or ''}".rstrip()[:REQUEST_CHARS] if message.id else None,
     )

@@ -162,6 +162,7 @@ def _meta(found: Transcript, parsed: Parsed) -> Json:
         "models": list(info.models),
         "usage": None if info.usage is None else msgspec.to_builtins(info.usage),
         "cost": info.cost,
+        "cost_at": info.cost_at,
         "version": info.version,
         "entrypoint": info.entrypoint,
         "continued_in": info.continued_in,

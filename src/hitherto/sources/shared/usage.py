@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from hitherto.limits import ENTRY_SUM
 from hitherto.model import Usage
 
@@ -16,12 +18,14 @@ def tokens_of(usage: Usage | None) -> int | None:
 
 def latest(one: Usage | None, other: Usage | None) -> Usage | None:
     """The later of two states of one answer's usage: it only grows, and each block repeats it."""
-    return _joined([one, other], max)
+    joined, known = _joined([one, other], max), one or other
+    return joined if joined is None or known is None else replace(joined, request=known.request)
 
 
 def total(usages: Iterable[Usage | None]) -> Usage | None:
     """The usage of several answers."""
-    return _joined(usages, sum)
+    joined = _joined(usages, sum)
+    return None if joined is None else replace(joined, request=None)
 
 
 def _joined(usages: Iterable[Usage | None], join: Callable[[list[int]], int]) -> Usage | None:

@@ -59,6 +59,8 @@ def _counter_problems(own: OwnerTables, record: Record) -> Iterator[str]:
         sums = sums.plus(upto.minus(before))
     session = record.session
     cost = round((session.cost or 0) * MICROS)
+    if own.checkpoints.get(record.num) and cost > sums.cost:
+        cost = sums.cost  # the cost of what left the context stays, and a checkpoint holds that
     counted = (
         session.message_count,
         Totals(session.token_count or 0, session.error_count, cost, session.bytes),

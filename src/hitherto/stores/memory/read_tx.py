@@ -45,6 +45,7 @@ from hitherto.values import words
 from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 from hitherto.values.filters import passes
 from hitherto.values.positions import numbers_of, position_of
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Spans, Stretch
 from hitherto.values.words import Term
 
@@ -304,6 +305,20 @@ class MemoryReader:
 
     async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
         return statistics.activity(self._own(owner), first, last, most)
+
+    async def log_after(self, owner: str, log: int, seq: int, limit: int) -> list[tuple[int, bytes]]:
+        entries = self._log(owner, log).entries
+        return [(place, entries[place].payload) for place in sorted(entries) if place > seq][:limit]
+
+    async def counted(self, owner: str, logs: Sequence[int]) -> dict[int, int]:
+        known = self._own(owner).counted
+        return {log: known[log] for log in logs if log in known}
+
+    async def requests(
+        self, owner: str, since: int, until: int, logs: Sequence[int] | None = None
+    ) -> list[Request]:
+        kept = sorted(self._own(owner).requests.values())
+        return [each for each in kept if since <= each.at < until and (logs is None or each.log in logs)]
 
     async def projects(self, owner: str) -> list[str]:
         return statistics.list_projects(self._own(owner))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from hitherto.edits.batches import EditBatch
 from hitherto.model import Account, Change, Checkpoint, Fact, Pending, Token
 from hitherto.ports import ListKey, Memo, RawCopy, Record, Totals
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Spans
 
 K = TypeVar("K")
@@ -154,6 +155,9 @@ class OwnerTables:
     # By log and first entry; and the logs whose edits must be read again.
     edits: dict[tuple[int, int], EditBatch] = field(default_factory=dict)
     edits_due: dict[int, None] = field(default_factory=dict)
+    # Requests that were counted, by log and place, and up to where each log is.
+    requests: dict[tuple[int, int], Request] = field(default_factory=dict)
+    counted: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from hitherto.stores.memory.tables import Document, Journal, Kept, Log, OwnerTab
 from hitherto.values import words
 from hitherto.values.filters import title_text, title_tokens
 from hitherto.values.positions import position_of
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span
 
 
@@ -102,6 +103,7 @@ class MemoryWriter(MemoryReader):
         own, journal, num = self._own(record.owner), self._journal, record.num
         kept = own.sessions[num]
         session_id = kept.session.id
+        logs = {num} | {span.log for spans in own.spans.get(num, {}).values() for span in spans}
         self._discard_spans(own, num)
         for fact in [fact for fact in own.facts.values() if fact.session == session_id]:
             journal.drop(own.facts, fact.id)
@@ -109,6 +111,7 @@ class MemoryWriter(MemoryReader):
         self._drop_document(own, own.titles.get(num))
         journal.drop(own.ids, session_id)
         journal.drop(own.sessions, num)
+        self._drop_requests(own, logs)
         journal.drop(own.checkpoints, num)
         journal.drop(own.live, num)
         journal.drop(own.inbox, num)
@@ -116,6 +119,26 @@ class MemoryWriter(MemoryReader):
         journal.drop(own.titles, num)
         number = self._add_change(record.owner, session_id, kept.change, "delete", None, kept.session.key)
         journal.put(own.tombstones, session_id, Tombstone(num, at, number))
+
+    def _drop_requests(self, own: OwnerTables, logs: set[int]) -> None:
+        """Those of logs that no session has or reaches any more."""
+        gone = {log for log in logs if log not in own.sessions and not own.over[log]}
+        for place in [place for place in own.requests if place[0] in gone]:
+            self._journal.drop(own.requests, place)
+        for log in gone:
+            self._journal.drop(own.counted, log)
+
+    async def put_requests(
+        self, owner: str, log: int, head: int, requests: Sequence[Request], gone: Sequence[int]
+    ) -> None:
+        own, journal = self._own(owner), self._journal
+        if log not in own.sessions and not own.over[log]:
+            return
+        for request in requests:
+            journal.put(own.requests, (log, request.seq), request)
+        for seq in gone:
+            journal.drop(own.requests, (log, seq))
+        journal.put(own.counted, log, max(head, own.counted.get(log, 0)))
 
     async def collect(self, batch: int) -> int:
         removed = 0

@@ -90,9 +90,12 @@ SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
     LEFT JOIN sums before ON before.owner = p.owner AND before.log = p.log AND before.seq = p.first_seq - 1
     WHERE p.last_seq >= p.first_seq
 ) c ON true
-WHERE (s.message_count, coalesce(s.token_count, 0), s.error_count, round(coalesce(s.cost, 0) * 1000000), s.bytes)
-    IS DISTINCT FROM (coalesce(c.messages, 0), coalesce(c.tokens, 0), coalesce(c.errors, 0), coalesce(c.cost, 0),
-                      coalesce(c.bytes, 0))
+WHERE (s.message_count, coalesce(s.token_count, 0), s.error_count, s.bytes)
+    IS DISTINCT FROM (coalesce(c.messages, 0), coalesce(c.tokens, 0), coalesce(c.errors, 0), coalesce(c.bytes, 0))
+    OR round(coalesce(s.cost, 0) * 1000000) < coalesce(c.cost, 0)
+    -- The cost of what left the context stays, and a checkpoint holds that.
+    OR round(coalesce(s.cost, 0) * 1000000) > coalesce(c.cost, 0)
+    AND NOT EXISTS (SELECT FROM checkpoint k WHERE k.owner = s.owner AND k.num = s.num)
 LIMIT %(most)s
 """
 _ORPHANS = """

@@ -66,6 +66,7 @@ from hitherto.values.checksums import checksum, entry_checksums, entry_seeds
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import passes, text_terms
 from hitherto.values.positions import numbers_of, position_of
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
@@ -494,6 +495,17 @@ class PostgresReader:
     async def activity(self, owner: str, first: int, last: int, most: int) -> Activity:
         await self._settle()
         return await statistics.activity(self._statements, owner, first, last, most)
+
+    async def log_after(self, owner: str, log: int, seq: int, limit: int) -> list[tuple[int, bytes]]:
+        return await statistics.log_after(self._statements, owner, log, seq, limit)
+
+    async def counted(self, owner: str, logs: Sequence[int]) -> dict[int, int]:
+        return await statistics.counted(self._statements, owner, logs)
+
+    async def requests(
+        self, owner: str, since: int, until: int, logs: Sequence[int] | None = None
+    ) -> list[Request]:
+        return await statistics.requests(self._statements, owner, since, until, logs)
 
     async def projects(self, owner: str) -> list[str]:
         await self._settle()

@@ -12,6 +12,7 @@ from hitherto.stores.postgres.rows import COLUMNS, Row, whole_records
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values.days import DayModel, Tally, day_number, missing_forms, tallies
 from hitherto.values.facets import COUNT, LISTED, MOST, Traits, count_changes, facets
+from hitherto.values.requests import Request
 
 COUNT_FACET = """
 INSERT INTO facet AS f (owner, lane, kind, value, sessions) VALUES (%s, %s, %s, %s, %s)
@@ -105,6 +106,39 @@ BY_AGENT = """
 SELECT agent_id, count(*) FROM session WHERE owner = %s AND agent_id IS NOT NULL GROUP BY agent_id ORDER BY agent_id
 """
 
+LOG_AFTER = "SELECT seq, payload FROM entry WHERE owner = %s AND log = %s AND seq > %s ORDER BY seq LIMIT %s"
+COUNTED_TO = "SELECT log, head FROM counted WHERE owner = %s AND log = ANY(%s::bigint[])"
+_REQUEST = "log, seq, at, model, key, input, output, cache_read, cache_write, cost, reported"
+REQUESTS = f"SELECT {_REQUEST} FROM request WHERE owner = %s AND at >= %s AND at < %s ORDER BY log, seq"
+REQUESTS_OF = f"""
+SELECT {_REQUEST} FROM request WHERE owner = %s AND at >= %s AND at < %s AND log = ANY(%s::bigint[]) ORDER BY log, seq
+"""
+PUT_REQUEST = f"""
+INSERT INTO request (owner, {_REQUEST})
+SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
+ON CONFLICT (owner, log, seq) DO UPDATE SET
+    at = excluded.at, model = excluded.model, key = excluded.key, input = excluded.input, output = excluded.output,
+    cache_read = excluded.cache_read, cache_write = excluded.cache_write, cost = excluded.cost, reported = excluded.reported
+"""
+DROP_REQUEST = "DELETE FROM request WHERE owner = %s AND log = %s AND seq = %s"
+PUT_COUNTED = """
+INSERT INTO counted AS c (owner, log, head) VALUES (%s, %s, %s)
+ON CONFLICT (owner, log) DO UPDATE SET head = greatest(c.head, excluded.head)
+"""
+IS_REACHED = """
+SELECT EXISTS (SELECT FROM session WHERE owner = %(owner)s AND num = %(log)s)
+    OR EXISTS (SELECT FROM span WHERE owner = %(owner)s AND log = %(log)s)
+"""
+# Of the logs of a session that is about to go: those that no other one has or reaches.
+_UNREACHED = """
+r.owner = %(owner)s AND r.log IN (
+    SELECT %(num)s::bigint UNION SELECT log FROM span WHERE owner = %(owner)s AND num = %(num)s
+)
+    AND NOT EXISTS (SELECT FROM session s WHERE s.owner = r.owner AND s.num = r.log AND s.num <> %(num)s)
+    AND NOT EXISTS (SELECT FROM span p WHERE p.owner = r.owner AND p.log = r.log AND p.num <> %(num)s)
+"""
+DROP_REQUESTS = (f"DELETE FROM request r WHERE {_UNREACHED}", f"DELETE FROM counted r WHERE {_UNREACHED}")
+
 
 async def count_all(statements: Statements, owner: str) -> Json:
     """See `ports.Reader.stats`."""
@@ -148,6 +182,43 @@ async def activity(statements: Statements, owner: str, first: int, last: int, mo
         projects=[(name, sessions, Tally(*sums)) for name, sessions, *sums in projects],
         longest=whole_records(longest),
     )
+
+
+async def log_after(
+    statements: Statements, owner: str, log: int, seq: int, limit: int
+) -> list[tuple[int, bytes]]:
+    """See `ports.Reader.log_after`."""
+    rows = await statements.rows(LOG_AFTER, (owner, log, seq, limit))
+    return [(place, bytes(payload)) for place, payload in rows]
+
+
+async def counted(statements: Statements, owner: str, logs: Sequence[int]) -> dict[int, int]:
+    """See `ports.Reader.counted`."""
+    return dict(await statements.rows(COUNTED_TO, (owner, list(logs))))
+
+
+async def requests(
+    statements: Statements, owner: str, since: int, until: int, logs: Sequence[int] | None
+) -> list[Request]:
+    """See `ports.Reader.requests`."""
+    bound = (owner, since, until)
+    rows = (
+        await statements.rows(REQUESTS, bound)
+        if logs is None
+        else await statements.rows(REQUESTS_OF, (*bound, list(logs)))
+    )
+    return [Request(*row) for row in rows]
+
+
+async def put_requests(
+    statements: Statements, owner: str, log: int, head: int, found: Sequence[Request], gone: Sequence[int]
+) -> None:
+    """See `ports.Writer.put_requests`."""
+    if not (await statements.rows(IS_REACHED, {"owner": owner, "log": log}))[0][0]:
+        return
+    await statements.queue_many(PUT_REQUEST, [(owner, *each) for each in found])
+    await statements.queue_many(DROP_REQUEST, [(owner, log, seq) for seq in gone])
+    await statements.queue(PUT_COUNTED, (owner, log, head))
 
 
 async def list_projects(statements: Statements, owner: str) -> list[str]:

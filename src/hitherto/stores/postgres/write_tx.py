@@ -13,7 +13,7 @@ from hitherto.edits.batches import EditBatch
 from hitherto.model import Account, Checkpoint, Fact, Lease, Pending, Token, encode, search_text
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.postgres import facts as fact_rows
-from hitherto.stores.postgres import search, tokens
+from hitherto.stores.postgres import search, statistics, tokens
 from hitherto.stores.postgres.pending_rows import Name, PendingRows
 from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, PostgresReader
 from hitherto.stores.postgres.rows import REVISION_BITS, values_of
@@ -21,6 +21,7 @@ from hitherto.stores.postgres.statistics import PUT_ROOT, add_days, recount
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
 from hitherto.values.checksums import checksum, entry_checksum, lease_checksum, read_checksum
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span
 
 # Nobody else changes the session until the end of the transaction.
@@ -363,6 +364,11 @@ class PostgresWriter(PostgresReader):
         for statement in FORGET_EDITS:
             await self._statements.queue(statement, {"owner": owner})
 
+    async def put_requests(
+        self, owner: str, log: int, head: int, requests: Sequence[Request], gone: Sequence[int]
+    ) -> None:
+        await statistics.put_requests(self._statements, owner, log, head, requests, gone)
+
     async def put_root(self, owner: str, root: str, project: str) -> None:
         await self._statements.queue(PUT_ROOT, (owner, root, project))
 
@@ -400,7 +406,7 @@ def _entry_values(record: Record, row: Row, mark: str) -> dict[str, Any]:
 async def bury(statements: Statements, record: Record) -> None:
     """Remove all rows of a session; its own log and those that its spans name may now be garbage."""
     values = {"owner": record.owner, "num": record.num, "id": record.session.id}
-    for statement in (QUEUE_GARBAGE, *BURY):
+    for statement in (QUEUE_GARBAGE, *statistics.DROP_REQUESTS, *BURY):
         await statements.queue(statement, values)
 
 

@@ -54,6 +54,7 @@ from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
 from hitherto.values.positions import numbers_of, position_of
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
 from hitherto.values.words import Term
 
@@ -554,6 +555,17 @@ class SqliteReader:
 
     async def facets(self, owner: str) -> Facets:
         return statistics.list_facets(self._db, self._owner(owner))
+
+    async def log_after(self, owner: str, log: int, seq: int, limit: int) -> list[tuple[int, bytes]]:
+        return statistics.log_after(self._db, self._owner(owner), log, seq, limit)
+
+    async def counted(self, owner: str, logs: Sequence[int]) -> dict[int, int]:
+        return statistics.counted(self._db, self._owner(owner), logs)
+
+    async def requests(
+        self, owner: str, since: int, until: int, logs: Sequence[int] | None = None
+    ) -> list[Request]:
+        return statistics.requests(self._db, self._owner(owner), since, until, logs)
 
     async def projects(self, owner: str) -> list[str]:
         return statistics.list_projects(self._db, self._owner(owner))

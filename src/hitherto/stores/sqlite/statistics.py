@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import apsw
 
-from hitherto.model import Facets, Json
+from hitherto.model import Facets, Json, encode
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.rows import MICROS
 from hitherto.values.facets import COUNT as COUNTED
 from hitherto.values.facets import LISTED, MOST, facets
+from hitherto.values.requests import Request
 
 STATS = """
 SELECT
@@ -41,6 +44,31 @@ WHERE owner = ? AND project IS NULL AND cwd IS NOT NULL ORDER BY cwd LIMIT ?
 """
 ROOTED = "SELECT project FROM root WHERE owner = ? AND root = ?"
 ROOTS = "SELECT root FROM root WHERE owner = ? AND project = ? ORDER BY root"
+
+LOG_AFTER = """
+SELECT pos & 16777215, payload FROM entry WHERE pos > ?1 << 24 | ?2 AND pos <= ?1 << 24 | 16777215 AND owner = ?3
+ORDER BY pos LIMIT ?4
+"""
+COUNTED_TO = "SELECT log, head FROM counted WHERE owner = ?1 AND log IN (SELECT value FROM json_each(?2))"
+_REQUEST = "pos >> 24, pos & 16777215, at, model, key, input, output, cache_read, cache_write, cost, reported"
+REQUESTS = f"SELECT {_REQUEST} FROM request WHERE owner = ? AND at >= ? AND at < ? ORDER BY pos"
+REQUESTS_OF = f"""
+WITH chosen (log) AS (SELECT value FROM json_each(?4))
+SELECT {_REQUEST} FROM chosen CROSS JOIN request
+WHERE owner = ?1 AND pos BETWEEN log << 24 AND log << 24 | 16777215 AND at >= ?2 AND at < ?3 ORDER BY pos
+"""
+IS_REACHED = (
+    "SELECT EXISTS (SELECT 1 FROM session WHERE num = ?1) OR EXISTS (SELECT 1 FROM span WHERE log = ?1)"
+)
+PUT_REQUEST = f"INSERT OR REPLACE INTO request VALUES ({', '.join('?' * 11)})"
+DROP_REQUEST = "DELETE FROM request WHERE owner = ? AND pos = ?"
+PUT_COUNTED = """
+INSERT INTO counted (owner, log, head) VALUES (?, ?, ?)
+ON CONFLICT (owner, log) DO UPDATE SET head = max(head, excluded.head)
+"""
+LOGS_OF = "SELECT log FROM span WHERE session = ?1 UNION SELECT ?1"
+DROP_REQUESTS = "DELETE FROM request WHERE owner = ?1 AND pos BETWEEN ?2 << 24 AND ?2 << 24 | 16777215"
+DROP_COUNTED = "DELETE FROM counted WHERE owner = ?1 AND log = ?2"
 
 
 def count_all(db: apsw.Connection, owner: int) -> Json:
@@ -81,6 +109,48 @@ def count_all(db: apsw.Connection, owner: int) -> Json:
 def list_facets(db: apsw.Connection, owner: int) -> Facets:
     bound = {"owner": owner, "most": MOST}
     return facets(row for kind in (COUNTED, *LISTED) for row in fetch(db, FACETS, bound | {"kind": kind}))
+
+
+def log_after(db: apsw.Connection, owner: int, log: int, seq: int, limit: int) -> list[tuple[int, bytes]]:
+    """See `ports.Reader.log_after`."""
+    return [(place, payload) for place, payload in fetch(db, LOG_AFTER, (log, seq, owner, limit))]
+
+
+def counted(db: apsw.Connection, owner: int, logs: Sequence[int]) -> dict[int, int]:
+    """See `ports.Reader.counted`."""
+    return dict(fetch(db, COUNTED_TO, (owner, encode(list(logs)).decode())))
+
+
+def requests(
+    db: apsw.Connection, owner: int, since: int, until: int, logs: Sequence[int] | None
+) -> list[Request]:
+    """See `ports.Reader.requests`."""
+    bound = (owner, since, until)
+    rows = (
+        fetch(db, REQUESTS, bound)
+        if logs is None
+        else fetch(db, REQUESTS_OF, (*bound, encode(list(logs)).decode()))
+    )
+    return [Request(*row)._replace(reported=bool(row[-1])) for row in rows]
+
+
+def put_requests(
+    db: apsw.Connection, owner: int, log: int, head: int, found: Sequence[Request], gone: Sequence[int]
+) -> None:
+    """See `ports.Writer.put_requests`."""
+    if not fetch(db, IS_REACHED, (log,))[0][0]:
+        return
+    db.executemany(PUT_REQUEST, [(owner, log << 24 | seq, *rest) for _, seq, *rest in found])
+    db.executemany(DROP_REQUEST, [(owner, log << 24 | seq) for seq in gone])
+    db.execute(PUT_COUNTED, (owner, log, head))
+
+
+def drop_requests(db: apsw.Connection, owner: int, logs: Sequence[int]) -> None:
+    """Drop those of logs that no session has or reaches any more."""
+    for log in logs:
+        if not fetch(db, IS_REACHED, (log,))[0][0]:
+            db.execute(DROP_REQUESTS, (owner, log))
+            db.execute(DROP_COUNTED, (owner, log))
 
 
 def list_projects(db: apsw.Connection, owner: int) -> list[str]:

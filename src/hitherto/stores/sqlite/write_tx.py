@@ -15,7 +15,7 @@ from hitherto.errors import AlreadyExists
 from hitherto.model import Account, Checkpoint, Fact, Lease, Pending, Token, encode
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
 from hitherto.stores.sqlite import facts as fact_rows
-from hitherto.stores.sqlite import tokens
+from hitherto.stores.sqlite import statistics, tokens
 from hitherto.stores.sqlite.commit_queue import Numbers
 from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
@@ -31,6 +31,7 @@ from hitherto.values.checksums import (
     session_place,
 )
 from hitherto.values.facets import Traits, count_changes, traits_of
+from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span
 
 MANY_HOT = 32
@@ -267,7 +268,9 @@ class SqliteWriter(SqliteReader):
             "at": at,
             "change": self._numbers.next_change(owner),
         }
+        logs = [log for (log,) in fetch(self._db, statistics.LOGS_OF, (record.num,))]
         self._db.execute(BURY, bound)
+        statistics.drop_requests(self._db, owner, logs)
 
     async def collect(self, batch: int) -> int:
         removed = 0
@@ -349,6 +352,11 @@ class SqliteWriter(SqliteReader):
 
     async def forget_edits(self, owner: str) -> None:
         self._db.execute(FORGET_EDITS, {"owner": self._known_owner(owner)})
+
+    async def put_requests(
+        self, owner: str, log: int, head: int, requests: Sequence[Request], gone: Sequence[int]
+    ) -> None:
+        statistics.put_requests(self._db, self._known_owner(owner), log, head, requests, gone)
 
     async def put_root(self, owner: str, root: str, project: str) -> None:
         self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))
