@@ -56,7 +56,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool is running, and this is all of its output so far. Shown, not stored."""
+    """A tool is running, and this is all of its output so far. Shown, not stored. The service shows one without content when
+    a tool has been permitted."""
 
     id: str
     content: tuple[Part, ...] = ()
@@ -203,6 +204,14 @@ class Summarises(Protocol):
     def summariser(self, choices: Choices) -> Summariser | None:
         """What summarises, for as long as the conversation is open; None leaves it to the built-in summariser. Nothing
         is begun by asking."""
+
+
+@runtime_checkable
+class StartsServers(Protocol):
+    """What a conversation may offer besides: to say when its tool servers can be used."""
+
+    async def started(self) -> None:
+        """Returns when each server is ready, has failed, or has run out of time."""
 
 
 class Engine(Protocol):

@@ -136,11 +136,12 @@ class Talk:
         return session_id
 
     async def load(self, session_id: str, cwd: Path | str, **fields: Any) -> list[Json]:
-        """The updates that a load replays."""
+        """The updates that a load replays; what is said of the session itself belongs to an earlier opening."""
         before = len(self.seen)
         params = {"sessionId": session_id, "cwd": str(cwd), "mcpServers": [], **fields}
         await self.call("session/load", params)
-        return updates(self.seen[before:], session_id)
+        found = updates(self.seen[before:], session_id)
+        return [update for update in found if update["sessionUpdate"] != "session_info_update"]
 
     async def prompt(self, session_id: str, said: str | list[Any], **fields: Any) -> Json:
         return await self.answer(await self.begin_prompt(session_id, said, **fields))

@@ -59,7 +59,9 @@ def application(state: ServerState, known: Places) -> ASGIApp:
     ]
     if state.agent is not None:
         serve = partial(_serve_agent, state.agent)
-        routes.append(WebSocketRoute("/acp", Endpoint(state, serve, needs=AGENT_NEEDS)))
+        routes.append(
+            WebSocketRoute("/acp", Endpoint(state, serve, needs=AGENT_NEEDS, names=b"acp-connection-id"))
+        )
     return Guard(Router(routes, redirect_slashes=False), known)
 
 

@@ -77,7 +77,10 @@ async def test_a_prompt_that_nothing_could_answer_leaves_no_fork_behind() -> Non
         assert (await line.refusal("session/prompt", **asked))["data"]["code"] == "model_missing"
         await quiet()
         assert [session.id for session in (await sessions.find(LOCAL)).sessions] == [THEIRS]
-        assert not any(is_told(message, "session_info_update") for message in line.seen)
+        told = [
+            message["params"]["update"] for message in line.seen if is_told(message, "session_info_update")
+        ]
+        assert not any("hitherto/continuedAs" in update.get("_meta", {}) for update in told)
 
 
 async def test_the_fork_is_named_also_when_the_answer_is_an_error_and_is_told_as_nothing_else() -> None:

@@ -372,7 +372,8 @@ async def test_nothing_of_another_session_comes_in_between(tmp_path: Path) -> No
         for number in (*loads, prompt):
             await agent.answer(number)
         told = [message["params"] for message in agent.seen]
-        order = [each["sessionId"] for each in told if "availableCommands" not in each["update"]]
+        own = ("available_commands_update", "session_info_update")
+        order = [each["sessionId"] for each in told if each["update"]["sessionUpdate"] not in own]
         replays = "".join("r" if each == session.id else "o" for each in order)
         assert replays.replace("o", "") == "r" * 2_000
         assert [len(run) % 1_000 for run in replays.split("o") if run] == [0] * len(

@@ -131,7 +131,7 @@ async def test_what_is_chosen_elsewhere_reaches_the_client_and_holds_for_its_tur
         await one.until(lambda _: told_options(one.updates(session)) == chosen)
         told = one.updates(session)
         assert [update["currentModeId"] for update in told if "currentModeId" in update] == ["plan"]
-        assert kinds(two.updates(session)) == ["current_mode_update"], (
+        assert kinds(two.updates(session)) == ["session_info_update", "current_mode_update"], (
             "whoever has chosen is told nothing anew"
         )
         await one.prompt(session, [{"choices": True}])

@@ -78,13 +78,13 @@ async def test_a_tool_is_shown_asked_about_and_ended(tmp_path: Path) -> None:
         ]  # fmt: skip
         call = agent.seen[shown]["params"]["update"]
         assert (call["title"], call["name"], call["kind"], call["status"]) == (
-            "Write a.txt", "write_file", "edit", "in_progress",
+            "Write a.txt", "write_file", "edit", "pending",
         )  # fmt: skip
         assert call["locations"] == [{"path": "/p/a.txt", "line": 3}]
-        last = [update for update in agent.updates(session) if update["sessionUpdate"] == "tool_call_update"][
-            -1
-        ]
-        assert last["status"] == "completed"
+        assert question["toolCall"]["status"] == "pending"
+        told = [update for update in agent.updates(session) if update["sessionUpdate"] == "tool_call_update"]
+        assert [update["status"] for update in told] == ["in_progress", "completed"]
+        last = told[-1]
         assert last["content"] == [{"type": "diff", "path": "/p/a.txt", "oldText": None, "newText": "new"}]
 
 
@@ -220,7 +220,29 @@ async def test_usage_plan_title_and_notices_are_told(tmp_path: Path) -> None:
         assert found["notice"] == {
             "sessionUpdate": "notice", "severity": "warning", "title": "Trying again",
         }  # fmt: skip
-        assert found["session_info_update"]["title"]
+        told = [u for u in agent.updates(session) if u["sessionUpdate"] == "session_info_update"]
+        assert [set(update) - {"sessionUpdate"} for update in told] == [{"title", "updatedAt"}, {"updatedAt"}]
+        assert told[0]["updatedAt"] < told[1]["updatedAt"]
+
+
+async def test_what_is_known_of_a_session_is_sent_when_it_is_opened_and_when_it_has_changed(
+    tmp_path: Path,
+) -> None:
+    async with scripted(tmp_path) as agent:
+        session = await agent.new(tmp_path)
+        await agent.prompt(session, "Paint the barn")
+        await agent.call("session/set_title", {"sessionId": session, "title": "Barn"})
+        (row,) = (await agent.call("session/list"))["sessions"]
+    for method in ("session/load", "session/resume"):
+        async with scripted(tmp_path) as agent:
+            params = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+            await agent.call(method, params)
+            info = (await agent.until(is_update(session, "session_info_update")))["params"]["update"]
+            assert (info["title"], info["updatedAt"]) == ("Barn", row["updatedAt"])
+            await agent.call("session/set_title", {"sessionId": session, "title": "Barn"})
+            await agent.call("_hitherto/session/search", {"query": "barn"})
+            told = [u for u in agent.updates(session) if u["sessionUpdate"] == "session_info_update"]
+            assert told == [info]  # nothing has changed
 
 
 async def test_a_client_that_did_not_ask_for_notices_gets_none(tmp_path: Path) -> None:

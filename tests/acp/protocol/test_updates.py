@@ -109,7 +109,7 @@ def update(entry: Entry, part: Part) -> Json:
                 "title": mended(part.title or part.name),
                 "name": mended(part.name),
                 "kind": "read" if part.kind == "read" else "other",
-                "status": "in_progress",
+                "status": "pending",
                 **({} if part.input is None else {"rawInput": plain(part.input)}),
             }
         case ToolResult():

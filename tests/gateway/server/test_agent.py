@@ -93,3 +93,15 @@ async def test_bad_messages_are_answered_and_the_connection_goes_on(server: Serv
             if code is not None:
                 assert (await client.receive())["error"]["code"] == code
         assert (await ready(client))["protocolVersion"] == 1
+
+
+async def test_a_connection_has_an_id_and_ignores_frames_that_it_does_not_know(server: Server) -> None:
+    ids = set()
+    for _ in range(2):
+        async with server.socket(path="/acp") as client:
+            assert client.connection.response is not None
+            ids.add(client.connection.response.headers["Acp-Connection-Id"])
+            await client.connection.send(b"\x00\x01")
+            assert (await ready(client))["protocolVersion"] == 1
+    assert len(ids) == 2
+    assert all(ids)

@@ -473,12 +473,14 @@ async def test_a_session_of_another_agent_goes_on_in_one_continuation(
         await ask_once(sessions, ann, "claude:1", Scripted())
     fork = await sessions.turns.continuation(ann, "claude:1")
     assert fork.parent == "claude:1"
+    assert [each.id for each in (await sessions.find(ann)).sessions] == [fork.id]  # one row, with all of it
     assert await sessions.turns.continuation(ann, fork.id) == fork
     await ask_once(sessions, ann, fork.id, Scripted(), "After")
     again = await other.turns.continuation(ann, "claude:1")
     assert again.id == fork.id
     assert await told(other, ann, again.id) == ["Before", "After", "Noted."]
     await sessions.delete(ann, fork.id)
+    assert [each.id for each in (await sessions.find(ann)).sessions] == ["claude:1"]
     assert await told(sessions, ann, (await sessions.turns.continuation(ann, "claude:1")).id) == ["Before"]
 
 
@@ -703,4 +705,7 @@ async def test_each_tool_call_of_a_session_has_an_id_of_its_own_whatever_the_pro
     assert calls == ["call_0", "call_0-2", "call_0-3", "call_0-4"] == questions
     results = [part for part in parts if isinstance(part, ToolResult)]
     assert results == [result(number, text) for number, text in zip(calls, "abab", strict=True)]
-    assert [update.id for update in watcher.seen if isinstance(update, ToolProgress)] == calls
+    progress = [update for update in watcher.seen if isinstance(update, ToolProgress)]
+    assert [update.id for update in progress] == [
+        each for each in calls for _ in range(2)
+    ]  # permitted, then seen to run

@@ -16,7 +16,7 @@ from hitherto.acp.agent.editor_host import editor_host
 from hitherto.acp.agent.session import AttachedSession
 from hitherto.acp.protocol.initialize import About, Client
 from hitherto.acp.protocol.options import AvailableOptions
-from hitherto.acp.protocol.session_rows import NOWHERE
+from hitherto.acp.protocol.session_rows import BEHIND, NOWHERE
 from hitherto.engine import Engine, Notice
 from hitherto.engines.capabilities import Reads, reads_of
 from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
@@ -25,7 +25,6 @@ from hitherto.model import Change, Principal, Session
 from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
 from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
-from hitherto.service.catalog.deletion import recording_of
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.tasks import Turns
 from hitherto.values.filters import normal_cwd
@@ -190,7 +189,7 @@ class Connection:
             and continuation.id != session.id
             and session.updated_at > continuation.created_at
         )
-        if grown and recording_of(session) is None:
+        if grown and continuation is not None and BEHIND not in continuation.meta:
             display.report(Notice(text=GROWN.format(session.source), severity="warning"))
         return display
 

@@ -118,6 +118,16 @@ class SessionDisplay:
         else:
             self._reports.append(notice)
 
+    def refresh(self) -> None:
+        """Show changes of the session itself, such as its title."""
+        self._session_changed = True
+        self._wake.set()
+
+    async def show_info(self) -> None:
+        """Show what is known of the session itself."""
+        async with self._lock:
+            await self.update(*self.known.info(await self._sessions.get(self._who, self.target)))
+
     def note_change(self, change: Change) -> None:
         """The session was changed, in this process or another."""
         if change.revision != self._revision:  # a change of live text may hide an earlier change
@@ -314,7 +324,9 @@ class SessionDisplay:
         while self._progress:
             _, progress = self._progress.popitem()
             parts = read_stored(encode({"id": "", "at": 0, "role": "tool", "parts": progress.content})).parts
-            fields = {"toolCallId": progress.id, "status": "in_progress", "content": content_of(parts)}
+            fields: Json = {"toolCallId": progress.id, "status": "in_progress"}
+            if content := content_of(parts):
+                fields["content"] = content
             await self.update("tool_call_update", fields)
         if self._context is not None:
             await self._show_usage(self._context)
@@ -343,6 +355,10 @@ LIST_ONLY = frozenset(
 """Fields that change all the time, or only between a session and its continuation; clients see them in lists only."""
 
 
+BUSY = ("running", "waiting")
+"""While a turn runs, `updatedAt` changes with each message: it is sent at the end."""
+
+
 class KnownState:
     """What the client knows about the session itself: title, metadata and options."""
 
@@ -350,17 +366,30 @@ class KnownState:
         self.chosen: ChosenOptions = chosen_options(session)
         self._available_options = available_options
         self._title, self._meta = session.title, _update_meta(session)
+        self._updated_at = session.updated_at
 
     def pending_updates(self, session: Session) -> Iterator[tuple[str, Json]]:
         """The updates for what has changed since the last call, whoever changed it."""
-        if fields := self._changed_fields(session):
-            yield "session_info_update", {"updatedAt": rfc3339(session.updated_at), **fields}
+        fields = self._changed_fields(session)
+        if session.updated_at != self._updated_at and (fields or session.status not in BUSY):
+            self._updated_at = session.updated_at
+            fields["updatedAt"] = rfc3339(session.updated_at)
+        if fields:
+            yield "session_info_update", fields
         chosen = chosen_options(session)
         if chosen != self.chosen:
             moved, self.chosen = chosen.mode != self.chosen.mode, chosen
             if moved:
                 yield self.mode()
             yield self.options()
+
+    def info(self, session: Session) -> tuple[str, Json]:
+        """The update with everything that is known of the session itself."""
+        self._title, self._meta, self._updated_at = session.title, _update_meta(session), session.updated_at
+        fields: Json = {"updatedAt": rfc3339(session.updated_at)}
+        if session.title is not None:
+            fields["title"] = session.title
+        return "session_info_update", {**fields, "_meta": self._meta} if self._meta else fields
 
     def mode(self) -> tuple[str, Json]:
         """The update of the mode, for clients that do not support options."""

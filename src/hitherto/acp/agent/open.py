@@ -36,11 +36,12 @@ async def new_session(connection: Connection, params: NewSession) -> Then:
 
 
 async def load_session(connection: Connection, params: OpenSession) -> Then:
-    """`session/load`: the whole conversation, then the answer."""
+    """`session/load`: the whole conversation, then the answer, when the tool servers are ready."""
     async with connection.session_lock(params.session_id):
         attached, fresh = await _open_session(connection, params)
         try:
             await attached.display.replay(attached.session, connection.peer.alone)
+            await attached.servers_started()
         except BaseException:  # cancelled, for one: then it is not open
             if fresh:
                 await connection.detach(params.session_id)
@@ -52,8 +53,14 @@ async def resume_session(connection: Connection, params: OpenSession) -> Then:
     """`session/resume`: open without a replay."""
     async with connection.session_lock(params.session_id):
         attached, fresh = await _open_session(connection, params)
-        if fresh:
-            await attached.display.skip()
+        try:
+            if fresh:
+                await attached.display.skip()
+            await attached.servers_started()
+        except BaseException:
+            if fresh:
+                await connection.detach(params.session_id)
+            raise
         return _answer(connection, attached, fresh)
 
 
@@ -157,8 +164,5 @@ async def _open_session(connection: Connection, params: OpenSession) -> tuple[At
 
 
 def _answer(connection: Connection, attached: AttachedSession, fresh: bool) -> Then:
-    return Then(session_state(connection, attached.chosen), attached.begin if fresh else _nothing)
-
-
-async def _nothing() -> None:
-    pass
+    after = attached.begin_known if fresh else attached.display.show_info
+    return Then(session_state(connection, attached.chosen), after)

@@ -58,4 +58,4 @@ async def ask_permission(peer: Peer[Any], session_id: str, call: ToolCall, read:
 def _render_call(call: ToolCall) -> Json:
     (stored,) = read_stored(encode({"id": "", "at": 0, "role": "assistant", "parts": [call]})).parts
     assert isinstance(stored, Call)  # noqa: S101 - it was one before it was written and read
-    return call_fields(stored, "pending")
+    return call_fields(stored)

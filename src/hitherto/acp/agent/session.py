@@ -12,7 +12,7 @@ from hitherto.acp.agent.editor_host import Start as Start
 from hitherto.acp.agent.editor_host import text_within
 from hitherto.acp.agent.slash_commands import CommandRun, CommandTarget, available_commands
 from hitherto.acp.protocol.options import ChosenOptions, choices
-from hitherto.engine import Context, Conversation, Engine, Host, Setup
+from hitherto.engine import Context, Conversation, Engine, Host, Setup, StartsServers
 from hitherto.errors import Busy, HithertoError
 from hitherto.model import Json, Part, Principal, Session, Shrunk
 from hitherto.service import Sessions
@@ -88,8 +88,23 @@ class AttachedSession:
         if self._closing.is_set():
             return
         self._background.append(self._start(self.display.run()))
-        if self.session.source is None and self._opened is None:
-            self._background.append(self._start(self._send_usage(self._open())))
+        if self.session.source is None:
+            self._background.append(self._start(self._send_usage(self._opened or self._open())))
+
+    async def begin_known(self) -> None:
+        """The same for a session that is not new: what is known of it is sent too."""
+        await self.begin()
+        await self.display.show_info()
+
+    async def servers_started(self) -> None:
+        """Wait until each tool server is ready, has failed, or has run out of time."""
+        if not self._servers:
+            return
+        with suppress(HithertoError):  # the next prompt reports what is wrong with the engine
+            await self._ready()
+            conversation = self._engine.conversation
+            if isinstance(conversation, StartsServers):
+                await conversation.started()
 
     async def text_of(self, path: str) -> str | None:
         """The text of a file that the session's tools may touch; None if there is none."""
@@ -130,6 +145,7 @@ class AttachedSession:
             raise
         finally:
             self._turn = None
+            self.display.refresh()
             await self.display.settle()
 
     def cancel(self) -> None:

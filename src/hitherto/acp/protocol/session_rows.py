@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from hitherto.acp.protocol.times import rfc3339
-from hitherto.model import Json, Session
+from hitherto.model import OWN, Json, Session
 
 NOWHERE = "/"
 """The `cwd` of a session that has none: the protocol wants an absolute path. Opening one gives no access to any folder."""
 CONTINUED = "hitherto/continuedAs"
+BEHIND = f"{OWN}behind"
+"""The key in the meta of a session that was recorded from other agents: their sessions."""
 
 
 def row(session: Session) -> Json:

@@ -15,14 +15,15 @@ PRIORITIES = ("high", "medium", "low")
 STATUSES = ("pending", "in_progress", "completed")
 
 
-def call_fields(call: Call, status: str = "in_progress") -> Json:
-    """The fields of a `tool_call`, and of the call in a permission request."""
+def call_fields(call: Call) -> Json:
+    """The fields of a `tool_call`, and of the call in a permission request. It is `pending` until it is permitted, then in
+    progress, then ended: never back."""
     fields: Json = {
         "toolCallId": call.id,
         "title": call.title or call.name,
         "name": call.name,
         "kind": call.kind if call.kind in KINDS else "other",
-        "status": status,
+        "status": "pending",
     }
     if locations := _locations(value_of(call.locations)):
         fields["locations"] = locations

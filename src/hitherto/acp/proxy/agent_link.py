@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from hitherto.model import OWN, Entry, Json, Session
+from hitherto.acp.protocol.session_rows import BEHIND
+from hitherto.model import Entry, Json, Session
 
-META_KEY = f"{OWN}behind"
-"""The key in a session's meta: agent name → its session, and the last entry of ours that it knows."""
 AGENTS = 16
+"""How many agents are remembered for a session, in its meta: agent name → its session, and the last entry that it knows."""
 
 
 class AgentLink(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,7 +40,7 @@ def link_meta(session: Session, agent: str, link: AgentLink | None) -> Json:
     others = {name: value for name, value in _all(session).items() if name != agent}
     named = {} if link is None else {agent: msgspec.to_builtins(link)}
     rest = dict(list(others.items())[-(AGENTS - 1) :])
-    return {META_KEY: {**rest, **named} or None}
+    return {BEHIND: {**rest, **named} or None}
 
 
 def entries_unknown_to(link: AgentLink | None, history: tuple[Entry, ...]) -> tuple[Entry, ...] | None:
@@ -54,5 +54,5 @@ def entries_unknown_to(link: AgentLink | None, history: tuple[Entry, ...]) -> tu
 
 
 def _all(session: Session) -> dict[str, Any]:
-    value = session.meta.get(META_KEY)
+    value = session.meta.get(BEHIND)
     return value if isinstance(value, dict) else {}

@@ -134,7 +134,7 @@ async def _open(connection: ProxyConnection, params: Members, *, replay: bool) -
             if fresh:
                 await connection.detach(given.session_id)
             raise
-        return Then(_state(proxied, found), proxied.begin if fresh else _nothing)
+        return Then(_state(proxied, found), proxied.begin_known if fresh else proxied.display.show_info)
 
 
 async def _attach(
@@ -379,10 +379,6 @@ def _state(proxied: ProxiedSession, found: OpenedBy | None) -> bytes:
         meta = {**object_of(result, "_meta"), FOUND: raw_json(found)}
         result["_meta"] = Raw(join_members(meta))
     return join_members(result)
-
-
-async def _nothing() -> None:
-    pass
 
 
 REQUESTS: dict[str, Method[ProxyConnection]] = {

@@ -549,11 +549,6 @@ class ProxyDisplay(SessionDisplay):
         elif isinstance(update, Titled):
             super().emit(update)
 
-    def refresh(self) -> None:
-        """Show changes of the session itself, such as its title."""
-        self._session_changed = True
-        self._wake.set()
-
     def note_change(self, change: Change) -> None:
         if not self._turn_running:
             super().note_change(change)

@@ -110,6 +110,10 @@ class _ModelConversation:
         await self._model(name)  # what cannot be connected to will answer nothing
         return await asyncio.to_thread(self._window, name)
 
+    async def started(self) -> None:
+        if self._servers is not None:
+            await self._servers.tools()
+
     def summariser(self, choices: Choices) -> Summariser | None:
         return _Summariser(self, choices) if choices.model or self._default else None
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -30,17 +31,25 @@ _connects = msgspec.json.Decoder(_Connect)
 
 
 class Visitor:
-    """Somebody at the door of a socket, whose token will need these scopes."""
+    """Somebody at the door of a socket, whose token will need these scopes; `headers` are those of the answer."""
 
-    def __init__(self, state: ServerState, scope: Scope, line: SocketLine, needs: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        state: ServerState,
+        scope: Scope,
+        line: SocketLine,
+        needs: tuple[str, ...],
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
         self._state, self._scope, self._line, self._needs = state, scope, line, needs
+        self._headers = headers
 
     async def admitted(self, receive: Receive, send: Send) -> Caller | None:
         """Open the socket and return who it is; None if that did not turn out. Raises `Refusal` before it is open."""
         try:
             caller = await self._shown()
             await receive()
-            await send({"type": "websocket.accept"})
+            await send({"type": "websocket.accept", "headers": list(self._headers)})
             return caller or await self._introduced(receive)
         finally:
             self._state.waiting.leave(self._line)

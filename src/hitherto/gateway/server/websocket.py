@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from uuid import uuid4
 
 import msgspec
 from msgspec import Raw
@@ -144,7 +145,8 @@ Serve = Callable[[Socket], Awaitable[None]]
 
 
 class Endpoint:
-    """Serves each socket until its peer leaves. The caller's token needs these scopes."""
+    """Serves each socket until its peer leaves. The caller's token needs these scopes. `names` is the header in which each
+    socket gets an id; such sockets ignore frames that are not text."""
 
     def __init__(
         self,
@@ -153,14 +155,19 @@ class Endpoint:
         *,
         needs: tuple[str, ...] = (),
         refusing: Refuse = lambda _: None,
+        names: bytes | None = None,
     ) -> None:
         self._state, self._serve, self._needs, self._refusing = state, serve, needs, refusing
+        self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line: SocketLine = scope["extensions"][LINE][LINE]
         code = FAULT
         try:
-            caller = await Visitor(self._state, scope, line, self._needs).admitted(receive, send)
+            named = [] if self._names is None else [(self._names, uuid4().hex.encode())]
+            line.ignores_binary = bool(named)
+            visitor = Visitor(self._state, scope, line, self._needs, named)
+            caller = await visitor.admitted(receive, send)
             if caller is not None:
                 await self._served(Socket(self._state, line, receive, caller, self._refusing))
             code = NORMAL

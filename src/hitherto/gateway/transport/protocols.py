@@ -147,8 +147,10 @@ class HttpLine(HttpToolsProtocol):
 
 
 class SocketLine(WebSocketsSansIOProtocol):
-    """A WebSocket. It takes text only, which it hands on as bytes; little of it until `trust`."""
+    """A WebSocket. It takes text only, which it hands on as bytes; little of it until `trust`. Other frames close it, or are
+    ignored."""
 
+    ignores_binary = False
     limits: Limits
     room: Room
     incoming: Incoming
@@ -250,7 +252,8 @@ class SocketLine(WebSocketsSansIOProtocol):
             self._unfinished.cancel()
             self._unfinished = None
         if self.curr_msg_data_type != "text":
-            self.give_up(NO_TEXT, "text frames only")
+            if not self.ignores_binary:
+                self.give_up(NO_TEXT, "text frames only")
         elif not self.close_sent:
             data = frames[0] if len(frames) == 1 else b"".join(frames)
             self.queue.put_nowait({"type": "websocket.receive", "bytes": data})

@@ -10,15 +10,17 @@ from hitherto.model import RECORDED_IN, RECORDS, Entry, Session, decode_entry
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.catalog.quarantined import erase_quarantined
 from hitherto.service.notes import forget_question
-from hitherto.service.records import count_said, load_lists
+from hitherto.service.records import change_session, count_said, load_lists
 from hitherto.values import spans as algebra
 
 COLLECT_BATCH = 500
 
 
 async def bury_session(tx: Writer, record: Record, now: int) -> int:
-    """Delete a session, and what sync has read of it if it is a recording; returns how many messages it had."""
+    """Delete a session, and what sync has read of it if it is a recording; returns how many messages it had. What it only
+    continued is listed again."""
     messages = await count_said(tx, record)
+    await _list_continued(tx, record)
     await erase_quarantined(tx, record.owner, partial(_entries_of, tx, record))
     for doomed in (*await copies_of(tx, record), record):
         await tx.bury(doomed, now)
@@ -51,6 +53,17 @@ async def collect(store: Store) -> int:
 def recording_of(session: Session) -> str | None:
     """The session that stands for this one in lists and searches; None if it stands for itself."""
     return session.meta.get(RECORDED_IN) if session.archived and session.source is not None else None
+
+
+async def _list_continued(tx: Writer, record: Record) -> None:
+    """List what a session continued, unless it goes with it."""
+    own = record.session
+    continued = None if own.parent is None else await tx.session(record.owner, own.parent)
+    if continued is None or recording_of(continued.session) != own.id:
+        return
+    if continued.session.id not in own.meta.get(RECORDS, ()):
+        meta = {name: value for name, value in continued.session.meta.items() if name != RECORDED_IN}
+        await change_session(tx, continued, "archive", archived=False, meta=meta)
 
 
 async def copies_of(tx: Reader, record: Record) -> list[Record]:

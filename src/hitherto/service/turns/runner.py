@@ -307,8 +307,15 @@ class RunningTurn:
     # What tools may do
 
     async def _permit(self, call: ToolCall) -> Verdict:
-        """Whether a tool may run; one question at a time, and an answer for always covers those that wait."""
+        """Whether a tool may run. If it may, it is shown to run, without any output yet."""
         call = replace(call, id=self._ids.stored(call.id))
+        verdict = await self._verdict(call)
+        if verdict.allowed:
+            self._emit(ToolProgress(id=call.id))
+        return verdict
+
+    async def _verdict(self, call: ToolCall) -> Verdict:
+        """The ruling; one question at a time, and an answer for always covers those that wait."""
         if (verdict := self._known(call)) is not None:
             return verdict
         async with self._questions:

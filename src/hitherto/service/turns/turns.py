@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hitherto.engine import Engine, Host, Notice, Setup
 from hitherto.errors import AlreadyExists, Busy, SessionNotFound
 from hitherto.holders import new_holder
-from hitherto.model import Principal, Session, encode
+from hitherto.model import RECORDED_IN, Principal, Session, encode
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.changes import Changes
@@ -111,16 +111,20 @@ class Turns(Room):
     async def continuation(self, who: Principal, session_id: str) -> Session:
         """The session that continues this one: itself, or for one read from another agent a fork of it, made once.
 
-        Asked again, the same fork comes back, so that its conversation continues.
+        Asked again, the same fork comes back, so that its conversation continues. It takes the place of what it continues in
+        lists and searches.
         """
         known = await self.continued(who, session_id)
         if known is not None:
             return known
         made = _continuation_id(who, session_id)
         try:
-            return await self._forks.fork(who, session_id, new_id=made)
+            fork = await self._forks.fork(who, session_id, new_id=made)
         except AlreadyExists:
             return await self._catalog.get(who, made)
+        await self._catalog.set_own_meta(who, session_id, {RECORDED_IN: made})
+        await self._catalog.archive(who, session_id)
+        return fork
 
     async def continued(self, who: Principal, session_id: str) -> Session | None:
         """The continuation of a session as far as there is one; nothing is made."""
