@@ -157,6 +157,21 @@ class Usage(Value, frozen=True):
     request: str | None = None
 
 
+class Sender(Value, frozen=True):
+    """Who wrote a message of a chat: an id that never changes, and the name that others see."""
+
+    id: str
+    name: str | None = None
+
+
+class Origin(Value, frozen=True):
+    """Where a message of a chat comes from: who wrote it, in reply to which message, and what its gateway notes about it."""
+
+    sender: Sender | None = None
+    reply_to: str | None = None
+    metadata: Json = {}
+
+
 class Entry(Value, frozen=True):
     """One complete message. Its id is unique within its log."""
 
@@ -168,6 +183,7 @@ class Entry(Value, frozen=True):
     usage: Usage | None = None
     tokens: int | None = None
     meta: Json = {}
+    origin: Origin | None = None
 
 
 class Draft(Value, frozen=True):
@@ -181,6 +197,7 @@ class Draft(Value, frozen=True):
     usage: Usage | None = None
     tokens: int | None = None
     meta: Json = {}
+    origin: Origin | None = None
 
 
 class Pending(Value, frozen=True):

@@ -37,7 +37,7 @@ class Markdown(Writer):
     def entry(self, entry: Entry, *, mark: bool) -> str:
         """A numbered heading and the message."""
         self._entries += 1
-        heading = f"## {self._entries}. {labels.speaker(entry, mark=mark)}, {formats.exact_moment(entry.at)}"
+        heading = f"## {self._entries}. {escaped(labels.speaker(entry, mark=mark))}, {formats.exact_moment(entry.at)}"
         pieces = ["*erased*"] if entry.meta.get("erased") else []
         pieces += [piece for part in entry.parts for piece in blocks(part)]
         return "\n" + "\n\n".join((heading, *pieces)) + "\n"

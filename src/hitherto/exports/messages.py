@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
+from msgspec import to_builtins
 
 from hitherto.model import (
     Entry,
@@ -76,6 +77,8 @@ class Message(msgspec.Struct, frozen=True):
 def message(entry: Entry) -> Json:
     """The text of an entry, with its tool calls."""
     message: Json = {"role": entry.role, "content": "\n".join(_texts(entry.parts)), "timestamp": entry.at}
+    if entry.origin is not None:
+        message |= to_builtins(entry.origin)
     if entry.role == "assistant":
         calls = (part for part in entry.parts if isinstance(part, ToolCall))
         message["tool_calls"] = [{"id": call.id, "name": call.name, "input": call.input} for call in calls]

@@ -14,9 +14,21 @@ SUMMARY = "Summary of earlier messages"
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
+NAME_CHARS = 100
+
+
 def speaker(entry: Entry, *, mark: bool) -> str:
-    """The heading of a message."""
-    return SUMMARY if mark else SPEAKERS[entry.role]
+    """The heading of a message: who speaks, by name if that is known."""
+    name = sender_name(entry)
+    return SUMMARY if mark else f"{SPEAKERS[entry.role]} {name}" if name else SPEAKERS[entry.role]
+
+
+def sender_name(entry: Entry) -> str:
+    """Who wrote a message of a chat, as one short line; empty if that is not known. An id stands for who has no name."""
+    sender = None if entry.origin is None else entry.origin.sender
+    if sender is None:
+        return ""
+    return " ".join(clean((sender.name or sender.id)[:NAME_CHARS]).replace(":", " ").split())
 
 
 def part_label(part: Part) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hitherto.engine import Choices, Conversation, Event, Setup, Turn
 from hitherto.errors import HithertoError, InvalidInput
-from hitherto.model import Entry, Json, Part, QueueMode, Shrunk, ToolCall, encode
+from hitherto.model import Entry, Json, Origin, Part, QueueMode, Shrunk, ToolCall, encode
 from hitherto.permissions import Mode
 from hitherto.remote.connection import ServerConnection
 from hitherto.remote.values import from_bytes
@@ -71,7 +71,10 @@ class RemoteOpenSession(OpenSession):
         queue: QueueMode | None = None,
         idempotency_key: str | None = None,
         mode: Callable[[], Mode] | None = None,
+        origin: Origin | None = None,
     ) -> Outcome:
+        if origin is not None:
+            raise InvalidInput("to say who sends a prompt to a server, call session.send of its gateway")
         if mode is not None:
             raise InvalidInput("the mode of a turn on a server cannot change while it runs")
         if wait or queue is not None:

@@ -22,6 +22,7 @@ from hitherto.limits import (
     TITLE_CHARS,
     checked_length,
     checked_number,
+    checked_size,
     is_storable,
 )
 from hitherto.model import (
@@ -34,6 +35,7 @@ from hitherto.model import (
     Fact,
     Identity,
     Json,
+    Origin,
     Part,
     Principal,
     Session,
@@ -165,11 +167,21 @@ def checked_entry(entry: Entry) -> Entry:
         raise InvalidInput(f"tool results may be nested at most {NESTED_PARTS} deep")
     if not 0 <= checked_number(entry.tokens or 0, "tokens") <= ENTRY_SUM:
         raise InvalidInput(f"an entry has 0 to {ENTRY_SUM} tokens, not {entry.tokens}")
+    if entry.origin is not None:
+        _check_origin(entry.origin)
     cost = entry.usage.cost if entry.usage else None
     # Written so that it refuses what is not a number.
     if cost is not None and not 0 <= cost * MICROS <= ENTRY_SUM:
         raise InvalidInput(f"an entry costs 0 to {ENTRY_SUM // MICROS} dollars, not {cost}")
     return entry
+
+
+def _check_origin(origin: Origin) -> None:
+    if origin.sender is not None:
+        checked_required(origin.sender.id, "a sender's id")
+        checked_name(origin.sender.name, "a sender's name")
+    checked_name(origin.reply_to, "the message that is replied to")
+    checked_size(encode(origin.metadata), META_BYTES, "the metadata of a message")
 
 
 def nesting(parts: Sequence[Part]) -> int:

@@ -95,6 +95,14 @@ def parse_key(text: str) -> SessionKey:
     )
 
 
+def is_group(name: str | None) -> bool:
+    """Whether this is the key of a chat of several people."""
+    try:
+        return name is not None and parse_key(name).kind is Kind.GROUP
+    except InvalidKey:
+        return False
+
+
 def is_ephemeral(name: str | None) -> bool:
     """Whether this is the key, and so the id, of a session that is never stored."""
     if name is None or f":{Kind.EPHEMERAL}:" not in name:

@@ -21,6 +21,7 @@ from hitherto.engines.tool_calls import Tool, refused_call, run_calls
 from hitherto.errors import ContextTooLong
 from hitherto.limits import LARGEST_NUMBER
 from hitherto.model import Entry, Json, Part, Role, ToolCall, Usage
+from hitherto.values.keys import is_group
 from hitherto.values.token_count import context_size
 
 MAX_REQUESTS = 200
@@ -45,9 +46,9 @@ async def run_turn(
     """All that happens in a turn."""
     history = list(turn.history)
     for _ in range(turn.choices.max_requests or MAX_REQUESTS):
-        messages = await asyncio.to_thread(
-            model_messages, history, model_call.model.system
-        )  # it may hold many images
+        messages = await asyncio.to_thread(  # it may hold many images
+            model_messages, history, model_call.model.system, named=is_group(turn.session.key)
+        )
         async with aclosing(stream_request(model_call, messages)) as items:
             async for item in items:
                 if isinstance(item, ModelResponse):

@@ -28,6 +28,7 @@ from pydantic_ai.messages import (
 from hitherto.engines.model.content import Rendered, clean, clean_value, render_parts, structured
 from hitherto.engines.model.reply import extras_of
 from hitherto.model import Entry, Json, Part, Text, Thought, ToolCall, ToolResult, Unknown, plain_text
+from hitherto.presentation.labels import sender_name
 
 BEGINNING = "(The beginning of this conversation is not shown.)"
 NOTHING = "(An empty message.)"
@@ -43,13 +44,15 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
 
-def model_messages(entries: Sequence[Entry], provider: str) -> list[ModelMessage]:
-    """The messages of this conversation, for a model of this provider."""
+def model_messages(entries: Sequence[Entry], provider: str, *, named: bool = False) -> list[ModelMessage]:
+    """The messages of this conversation, for a model of this provider. With `named`, each message of a person begins with
+    the name of who wrote it, as far as that is known."""
     calls = pair_calls(entries)
     builder = _MessageBuilder(provider)
     for number, entry in enumerate(entries):
         if entry.role != "assistant":
-            builder.add_user(render_parts(_shown_parts(entry), provider))
+            speaker = (Text(text=f"{sender_name(entry)}:"),) if named and sender_name(entry) else ()
+            builder.add_user(render_parts((*speaker, *_shown_parts(entry)), provider))
         elif not entry.meta.get("synthetic"):  # another program's own words in the model's name
             extras = extras_of(entry, provider)
             for index, part in enumerate(entry.parts):

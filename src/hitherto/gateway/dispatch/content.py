@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from msgspec import field
+
 from hitherto.errors import InvalidInput
 from hitherto.exports.messages import arguments_of
 from hitherto.gateway.dispatch.schema import Number, Params
@@ -18,14 +20,17 @@ from hitherto.model import (
     Entry,
     Image,
     Json,
+    Origin,
     Part,
     Resource,
     ResourceLink,
     Role,
+    Sender,
     Text,
     Thought,
     ToolCall,
     ToolResult,
+    Usage,
 )
 from hitherto.values.token_count import ESTIMATED, tokens_of
 
@@ -117,8 +122,35 @@ class NewToolCall(Params, frozen=True, kw_only=True):
     function: Function | None = None
 
 
+class SenderOf(Params, frozen=True, kw_only=True):
+    """Who wrote a message: an id that never changes, and the name that others see."""
+
+    id: str
+    name: str | None = None
+
+
+class Attachment(Params, frozen=True, kw_only=True):
+    """A file beside the text: its data in base64, or its address."""
+
+    mime_type: str
+    name: str | None = None
+    data: str | None = None
+    uri: str | None = None
+
+
+class NewUsage(Params, frozen=True, kw_only=True):
+    """What an answer has used, as far as it is known; `input_tokens` includes cached ones."""
+
+    input_tokens: Number | None = None
+    output_tokens: Number | None = None
+    cache_read_tokens: Number | None = None
+    cache_write_tokens: Number | None = None
+    cost_usd: float | None = None
+
+
 class NewMessage(Params, frozen=True, kw_only=True):
-    """A message to be appended; that of a tool says to which call it is the result."""
+    """A message to be appended; that of a tool says to which call it is the result, that of an assistant may say which model
+    made it and what it used."""
 
     role: Role
     content: Content | None = None
@@ -127,6 +159,12 @@ class NewMessage(Params, frozen=True, kw_only=True):
     tool_call_id: str | None = None
     is_error: bool = False
     message_id: str | None = None
+    model: str | None = None
+    usage: NewUsage | None = None
+    sender: SenderOf | None = None
+    reply_to: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    attachments: tuple[Attachment, ...] = ()
 
 
 def drafts_of(messages: Sequence[NewMessage]) -> list[Draft]:
@@ -141,24 +179,63 @@ def parts_of(content: Content) -> tuple[Part, ...]:
     return tuple(map(_part, content))
 
 
+def origin_of(given: SenderOf | None, reply_to: str | None, metadata: Json) -> Origin | None:
+    """Where a message comes from; None if nothing is said about it."""
+    sender = None if given is None else Sender(id=given.id, name=given.name)
+    origin = Origin(sender=sender, reply_to=reply_to, metadata=metadata)
+    return None if origin == Origin() else origin
+
+
+def attached(given: Sequence[Attachment]) -> tuple[Part, ...]:
+    """Files as parts of a message."""
+    return tuple(map(_attachment, given))
+
+
+def _attachment(given: Attachment) -> Part:
+    if (given.data is None) == (given.uri is None):
+        raise InvalidInput("an attachment needs data or uri, and not both")
+    kind = given.mime_type.partition("/")[0]
+    if kind == "image":
+        return Image(mime_type=given.mime_type, data=given.data, uri=given.uri)
+    if given.uri is not None:
+        return ResourceLink(uri=given.uri, name=given.name, mime_type=given.mime_type)
+    if kind == "audio":
+        return Audio(mime_type=given.mime_type, data=given.data or "")
+    return Resource(uri=f"attachment:{given.name or 'file'}", mime_type=given.mime_type, blob=given.data)
+
+
 def _draft(given: NewMessage) -> Draft:
-    said = parts_of(given.content or "")
+    said = (*parts_of(given.content or ""), *attached(given.attachments))
     if given.role == "tool" and given.tool_call_id is not None:
         said = (ToolResult(id=given.tool_call_id, content=said, is_error=given.is_error),)
     elif given.tool_call_id is not None or given.is_error:
         raise InvalidInput("only messages with the role tool can have tool_call_id and is_error")
-    if given.tool_calls and given.role != "assistant":
-        raise InvalidInput("only messages with the role assistant can have tool_calls")
+    if (given.tool_calls or given.model or given.usage) and given.role != "assistant":
+        raise InvalidInput("only messages with the role assistant can have tool_calls, model and usage")
     parts = (*said, *map(_call, given.tool_calls))
-    tokens = tokens_of(Entry(id="", at=0, role=given.role, parts=parts)).number
-    meta: Json = {ESTIMATED: True}
+    usage = None if given.usage is None else _usage(given.usage)
+    counted = tokens_of(Entry(id="", at=0, role=given.role, parts=parts, usage=usage))
+    meta: Json = {ESTIMATED: True} if counted.estimated else {}
     return Draft(
         role=given.role,
         parts=parts,
         id=given.message_id,
         at=given.timestamp,
-        tokens=tokens,
+        model=given.model,
+        usage=usage,
+        tokens=counted.number,
         meta=meta,
+        origin=origin_of(given.sender, given.reply_to, given.metadata),
+    )
+
+
+def _usage(given: NewUsage) -> Usage:
+    return Usage(
+        input=given.input_tokens,
+        output=given.output_tokens,
+        cache_read=given.cache_read_tokens,
+        cache_write=given.cache_write_tokens,
+        cost=given.cost_usd,
     )
 
 

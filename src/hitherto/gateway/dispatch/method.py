@@ -7,6 +7,7 @@ that there is none, in the same bytes: a refusal never reveals what exists.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -204,6 +205,7 @@ class _Names(msgspec.Struct):
 
 _names = msgspec.json.Decoder(_Names)
 _decoders: dict[object, msgspec.json.Decoder[Any]] = {}
+FLOAT = "got `float`"
 _PATH = re.compile(r" - at `(\$.*)`$")
 
 
@@ -332,11 +334,23 @@ def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
     return _decoders[shape]
 
 
-def _decode(decoder: msgspec.json.Decoder[T], params: Raw | bytes) -> T:
+def _with_integers(params: Raw | bytes) -> bytes:
+    """The same, in which numbers without a fraction are written without a point: some clients know only one kind."""
+
+    def number(text: str) -> int | float:
+        value = float(text)
+        return int(value) if value.is_integer() else value
+
+    return json.dumps(json.loads(bytes(params), parse_float=number)).encode()
+
+
+def _decode(decoder: msgspec.json.Decoder[T], params: Raw | bytes, *, whole: bool = False) -> T:
     try:
         return decoder.decode(params)
     except msgspec.ValidationError as error:
         text = str(error)
+        if not whole and FLOAT in text:
+            return _decode(decoder, _with_integers(params), whole=True)
         place = _PATH.search(text)
         raise invalid(_PATH.sub("", text), place[1] if place else None) from None
     except (msgspec.MsgspecError, ValueError, RecursionError):

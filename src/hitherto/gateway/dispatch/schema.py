@@ -151,8 +151,16 @@ class Usage(Answer, frozen=True, kw_only=True):
     cost_usd: float | None
 
 
+class Sender(Answer, frozen=True, kw_only=True):
+    """Who wrote a message of a chat."""
+
+    id: str
+    name: str | None
+
+
 class Message(Answer, frozen=True, kw_only=True):
-    """One message: `content` is its text. What is more than text, calls and results stands in `parts`."""
+    """One message: `content` is its text. What is more than text, calls and results stands in `parts`. Who wrote it, what it
+    replies to and what its gateway notes about it are there if `session.append` or `session.send` was given them."""
 
     role: Role
     content: str
@@ -165,6 +173,9 @@ class Message(Answer, frozen=True, kw_only=True):
     usage: Usage | UnsetType = UNSET
     parts: tuple[Any, ...] | UnsetType = UNSET
     erased: bool | UnsetType = UNSET
+    sender: Sender | UnsetType = UNSET
+    reply_to: str | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
 
 
 def key_of(session: Session) -> str:
@@ -279,7 +290,19 @@ def message(entry: Entry) -> Message:
         usage=UNSET if entry.usage is None else usage(entry.usage),
         parts=UNSET if _fits_message(entry, results) else entry.parts,
         erased=True if is_erased(entry) else UNSET,
+        **_origin(entry.origin),
     )
+
+
+def _origin(origin: model.Origin | None) -> dict[str, Any]:
+    if origin is None:
+        return {}
+    known: dict[str, Any] = {}
+    if origin.sender is not None:
+        known["sender"] = Sender(id=origin.sender.id, name=origin.sender.name)
+    if origin.reply_to is not None:
+        known["reply_to"] = origin.reply_to
+    return {**known, "metadata": origin.metadata} if origin.metadata else known
 
 
 def usage(given: model.Usage) -> Usage:

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import field
+
 from hitherto.engine import Choices, Engine, StopReason
 from hitherto.errors import InvalidInput, ModelMissing
-from hitherto.gateway.dispatch.content import Content, parts_of
+from hitherto.gateway.dispatch.content import Attachment, Content, SenderOf, attached, origin_of, parts_of
 from hitherto.gateway.dispatch.inboxes import engine_for
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import (
@@ -22,7 +24,7 @@ from hitherto.gateway.dispatch.schema import (
     message,
     usage,
 )
-from hitherto.model import Part, QueueMode, ToolCall
+from hitherto.model import Origin, Part, QueueMode, ToolCall
 from hitherto.permissions import Choice
 from hitherto.service import Sessions
 from hitherto.service.history.inbox import queue_mode_of
@@ -42,6 +44,10 @@ class Send(NamedWriting, frozen=True, kw_only=True):
     ask: bool = False
     wait: bool = True
     queue_mode: QueueMode | None = None
+    sender: SenderOf | None = None
+    reply_to: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Sent(Answer, frozen=True, kw_only=True):
@@ -95,6 +101,7 @@ class Cancelled(Answer, frozen=True, kw_only=True):
 
 async def send(call: Call[Send]) -> Sent:
     """Send a prompt and run the turn. Subscribers receive its events."""
+    given = call.params
     kept: asyncio.Future[tuple[str, int | None]] = asyncio.get_running_loop().create_future()
 
     def emit(update: Update) -> None:
@@ -106,12 +113,13 @@ async def send(call: Call[Send]) -> Sent:
 
     turn = run_turn(
         call,
-        parts_of(call.params.content),
+        (*parts_of(call.params.content), *attached(call.params.attachments)),
         chosen(call),
         ask=elsewhere if call.params.ask else None,
         emit=emit,
         key=call.params.idempotency_key,
         queue=call.params.queue_mode or queue_mode_of(call.session),
+        origin=origin_of(given.sender, given.reply_to, given.metadata),
     )
     if call.params.wait:
         return await _sent(call, await turn)
@@ -132,6 +140,7 @@ async def run_turn(
     emit: Emit,
     key: str | None,
     queue: QueueMode | None = None,
+    origin: Origin | None = None,
 ) -> Outcome:
     """Have a prompt answered by the server's engine, with the rights that the token has on this machine."""
     if not parts:
@@ -157,7 +166,13 @@ async def run_turn(
     ) as opened:
         with call.context.turns.running(call.who, opened):
             return await opened.prompt(
-                parts, choices=choices, ask=ask, emit=emit_in_order, queue=queue, idempotency_key=key
+                parts,
+                choices=choices,
+                ask=ask,
+                emit=emit_in_order,
+                queue=queue,
+                idempotency_key=key,
+                origin=origin,
             )
 
 

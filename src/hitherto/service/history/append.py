@@ -45,6 +45,7 @@ def complete_draft(draft: Draft, now: int, new_id: Callable[[], str]) -> Entry:
         usage=draft.usage,
         tokens=draft.tokens,
         meta=draft.meta,
+        origin=draft.origin,
     )
     return checked_entry(entry)
 

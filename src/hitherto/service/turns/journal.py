@@ -26,7 +26,6 @@ from hitherto.model import (
     Entry,
     Json,
     Lease,
-    Part,
     Pending,
     Principal,
     QueueMode,
@@ -124,7 +123,7 @@ class TurnJournal:
         self,
         holder: str,
         ttl_ms: int,
-        parts: Sequence[Part],
+        prompt: Draft,
         key: str | None,
         queueing: Queueing | None = None,
     ) -> Begun | Waiting | Outcome:
@@ -134,7 +133,7 @@ class TurnJournal:
         others wait, the prompt is stored in the inbox if it may wait, else that is `Busy`. `Interrupted` if this one was
         begun and never ended.
         """
-        now, prompt = self._now(), Draft(role="user", parts=tuple(parts))
+        now = self._now()
 
         async def work(tx: Writer) -> Begun | Waiting | Outcome:
             record = await require_session(tx, self._who, self._id)

@@ -16,7 +16,7 @@ from hitherto.engine import (
 )
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.holders import new_holder
-from hitherto.model import Part, Principal, QueueMode, Shrunk
+from hitherto.model import Draft, Origin, Part, Principal, QueueMode, Shrunk
 from hitherto.permissions import Mode
 from hitherto.service.changes import Changes
 from hitherto.service.compaction.compact import Compaction
@@ -94,6 +94,7 @@ class OpenSession:
         queue: QueueMode | None = None,
         idempotency_key: str | None = None,
         mode: Callable[[], Mode] | None = None,
+        origin: Origin | None = None,
     ) -> Outcome:
         """Say something and have it answered; the outcome comes when the turn has ended.
 
@@ -101,16 +102,17 @@ class OpenSession:
         (without it, what would be asked is refused). `mode` says which one holds now, if it may change while the turn
         runs. `ModelMissing`, and nothing is stored, if there is nothing to answer it. `Busy` while another turn of the
         session runs, anywhere; with a `queue` mode, the prompt waits for it in the session's inbox, where it is stored at
-        once (`wait` is the mode `followup`). If the caller is cancelled, so is the turn.
+        once (`wait` is the mode `followup`). `origin` says who speaks, in a chat. If the caller is cancelled, so is the turn.
         """
         if self._closed:
             raise InvalidInput("the session is closed: open it again")
         asked = _PendingPrompt()
         self._asked.add(asked)
+        prompt = Draft(role="user", parts=tuple(parts), origin=origin)
         queued = queue or ("followup" if wait else None)
         queueing = queued and Queueing(mode=queued, choices=choices, ask=ask is not None)
         asked.task = task = self._beside(
-            self._run_prompt(asked, parts, choices, ask, emit, queueing, idempotency_key, mode)
+            self._run_prompt(asked, prompt, choices, ask, emit, queueing, idempotency_key, mode)
         )
         task.add_done_callback(lambda _: self._asked.discard(asked))
         try:
@@ -148,7 +150,7 @@ class OpenSession:
     async def _run_prompt(
         self,
         asked: _PendingPrompt,
-        parts: Sequence[Part],
+        prompt: Draft,
         choices: Choices,
         ask: Ask | None,
         emit: Emit,
@@ -159,7 +161,7 @@ class OpenSession:
         window = await self._conversation.window(choices)
         if self._prepare is not None:
             await self._prepare()
-        begun = await self._kept(self._journal.begin(new_holder(), LEASE_MS, parts, key, queueing))
+        begun = await self._kept(self._journal.begin(new_holder(), LEASE_MS, prompt, key, queueing))
         if isinstance(begun, Waiting):
             emit(Queued(entry=begun.id, place=begun.place))
             begun = await self._turn_of(asked, begun, key)

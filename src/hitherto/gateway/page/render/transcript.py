@@ -111,7 +111,7 @@ def messages(
         if not blocks and made and outputs.took(entry):  # it is all in the cards of its calls
             made[-1] = made[-1]._replace(until=entry.id)
             continue
-        speaker = SPEAKERS[entry.role]
+        speaker = labels.sender_name(entry) or SPEAKERS[entry.role]
         same = bool(made) and entry.role == "assistant" == made[-1].entry.role and not made[-1].mark
         made.append(
             Message(entry, speaker, blocks, entry.id, at, mark=at in marked, same=same and at not in marked)
