@@ -26,6 +26,12 @@ COMMANDS: dict[str, CommandRow] = {
     "show": CommandRow("hitherto.cli.commands.show", "Show a session and its messages."),
     "search": CommandRow("hitherto.cli.commands.search", "Find sessions by what was said in them."),
     "diff": CommandRow("hitherto.cli.commands.diff", "Show what a session changed in files."),
+    "why": CommandRow(
+        "hitherto.cli.commands.why", "Show which sessions made a commit, and the prompts behind it."
+    ),
+    "blame": CommandRow(
+        "hitherto.cli.commands.blame", "Show which session wrote each line of a file, and why."
+    ),
     "sync": CommandRow("hitherto.cli.commands.sync", "Import your agents' sessions and keep them in sync."),
     "sources": CommandRow(
         "hitherto.cli.commands.sources", "Show which agents have sessions to import, and how many."

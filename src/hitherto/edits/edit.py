@@ -53,8 +53,11 @@ def lines_of(text: str) -> tuple[str, ...]:
 
 
 def compared(old: str, new: str) -> tuple[Hunk, ...]:
-    """What separates two texts, line by line."""
+    """What separates two texts, which may be pieces of a file, line by line."""
     before, after = lines_of(old), lines_of(new)
+    if old and new and old.endswith("\n") != new.endswith("\n"):
+        # A piece that ends with a line end, in place of one that does not, leaves an empty line behind it.
+        before, after = (*before, *[""] * old.endswith("\n")), (*after, *[""] * new.endswith("\n"))
     start, least = 0, min(len(before), len(after))
     while start < least and before[start] == after[start]:
         start += 1

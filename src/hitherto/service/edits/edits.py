@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitherto.edits.changes import EditCounts, SessionChanges, changes_of
-from hitherto.errors import StoreUnavailable
+from hitherto.edits.origins import Cause, LineOrigin, Repository, SourceLine, causes, lines_of_diff
+from hitherto.edits.patches import of_git
+from hitherto.errors import StoreUnavailable, TooLarge
 from hitherto.model import Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
 from hitherto.service.edits.load import counted, made_in, remake_edits, session_records, with_subagents
+from hitherto.service.edits.tracing import trace_lines
 from hitherto.service.records import require_session
 from hitherto.service.validation import checked_owner
 
 LOGS_AT_ONCE = 20
+TRACED_LINES = 200_000
 
 
 class Edits(Room):
@@ -55,6 +59,32 @@ class Edits(Room):
             return changes_of(record.session.id, await made_in(tx, record), file)
 
         return await self._store.read(work)
+
+    async def trace(
+        self, who: Principal, lines: Sequence[SourceLine], repository: Repository
+    ) -> list[LineOrigin | None]:
+        """Which message of which session wrote each of these lines of a repository; None where it is not known."""
+        if len(lines) > TRACED_LINES:
+            raise TooLarge(f"at most {TRACED_LINES} lines can be traced at once, not {len(lines)}")
+        await self.refresh(who)
+        owner, key = checked_owner(who), self._store.secret
+        return await self._store.read(lambda tx: trace_lines(tx, key, owner, lines, repository))
+
+    async def why(
+        self,
+        who: Principal,
+        diff: str,
+        repository: Repository,
+        *,
+        until: int | None = None,
+        since: int | None = None,
+    ) -> tuple[Cause, ...]:
+        """The sessions that made a change, given as a diff, the one with the largest share of its lines first.
+
+        Edits later than `until` are not looked at; what is moved within the diff counts only for edits after `since`.
+        """
+        lines = lines_of_diff(of_git(diff), until, since)
+        return causes(lines, await self.trace(who, lines, repository))
 
     async def counts(self, who: Principal, session_ids: Sequence[str]) -> dict[str, EditCounts]:
         """How much each of these sessions changed, its subagents included; a session that is not there is left out."""

@@ -1,0 +1,185 @@
+"""From lines to the edits that wrote them, within a transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hitherto.edits.batches import EditRecord
+from hitherto.edits.lines import line_marks, mark, plain, shingle_marks, weight, words_of
+from hitherto.edits.origins import LineOrigin, Repository, SourceLine, Suspect, origins
+from hitherto.edits.repositories import closeness, full_path, is_same_repository
+from hitherto.errors import StoreDamaged
+from hitherto.model import decode_entry, plain_text
+from hitherto.ports import Reader, Record
+from hitherto.service.edits.load import load_edits
+from hitherto.values.spans import Stretch
+
+SUSPECTS = 600
+"""So many edits, those that speak most for themselves, are compared with the lines."""
+ANCESTORS = 8
+PROMPT_REACH = 400
+PROMPT_STEP = 20
+PROMPT_CHARS = 2_000
+
+
+class _Found(NamedTuple):
+    """An edit that has marks in common with the lines, its session, and the one that it counts for."""
+
+    log: int
+    record: EditRecord
+    own: Record
+    counts_for: Record
+    marks: set[int]
+
+
+async def trace_lines(
+    tx: Reader, key: bytes, owner: str, lines: Sequence[SourceLine], repository: Repository
+) -> list[LineOrigin | None]:
+    """The origin of each line."""
+    wanted = _marks(key, lines)
+    if not wanted:
+        return [None] * len(lines)
+    if repository.root and (known := await tx.rooted(owner, repository.root)):
+        repository = Repository(names=(*repository.names, known), root=repository.root)
+    latest = None if any(line.until is None for line in lines) else max(line.until or 0 for line in lines)
+    found, sessions = await _suspected(tx, owner, wanted, latest)
+    suspects = await _suspects(
+        tx,
+        owner,
+        _ranked(found, sessions),
+        {name for line in lines for name in (line.path, line.former_path) if name},
+        repository,
+    )
+    traced = origins(lines, [suspect for suspect, _ in suspects], _sessions_with(key, lines, sessions))
+    return await _with_prompts(tx, owner, traced, {each.message: found for each, found in suspects})
+
+
+def _marks(key: bytes, lines: Sequence[SourceLine]) -> frozenset[int]:
+    found: set[int] = set()
+    by_path: defaultdict[str, list[SourceLine]] = defaultdict(list)
+    for line in lines:
+        by_path[line.path].append(line)
+    for path, own in by_path.items():
+        found.update(line_marks(key, (line.text for line in own), notebook=path.endswith(".ipynb")))
+        found.update(shingle_marks(key, words_of(line.text for line in own)))
+    return frozenset(found)
+
+
+async def _suspected(
+    tx: Reader, owner: str, wanted: frozenset[int], latest: int | None
+) -> tuple[list[_Found], dict[int, set[int]]]:
+    """The edits that have any of the marks, and the sessions that have each mark."""
+    found: list[_Found] = []
+    sessions: defaultdict[int, set[int]] = defaultdict(set)
+    families: dict[int, tuple[Record, Record] | None] = {}
+    for batch in await tx.edits_marked(owner, wanted):
+        if batch.log not in families:
+            families[batch.log] = await _family(tx, owner, batch.log)
+        family = families[batch.log]
+        if family is None:
+            continue
+        for record, marks in batch.marked(wanted):
+            for each in marks:
+                sessions[each].add(family[1].num)
+            if not record.failed and (latest is None or record.at < latest):
+                found.append(_Found(batch.log, record, *family, marks))
+    return found, sessions
+
+
+async def _family(tx: Reader, owner: str, log: int) -> tuple[Record, Record] | None:
+    """The session that a log is of, or one that still reaches it, and the session that it counts for."""
+    own = await tx.by_num(owner, log)
+    if own is None:
+        reaching = await tx.reaching(owner, log)
+        own = await tx.by_num(owner, min(reaching)) if reaching else None
+    if own is None:
+        return None
+    above = own
+    for _ in range(ANCESTORS):
+        if above.session.source is None or above.session.parent is None:
+            break
+        parent = await tx.session(owner, above.session.parent)
+        if parent is None:
+            break
+        above = parent
+    return own, above
+
+
+def _ranked(found: Iterable[_Found], sessions: dict[int, set[int]]) -> list[_Found]:
+    """The edits with the most marks that few sessions have."""
+    ranked = sorted(found, key=lambda each: -sum(1 / len(sessions[mark]) for mark in each.marks))
+    return ranked[:SUSPECTS]
+
+
+async def _suspects(
+    tx: Reader, owner: str, found: Sequence[_Found], files: Iterable[str], repository: Repository
+) -> list[tuple[Suspect, _Found]]:
+    files = list(files)
+    by_place = {(each.log, each.record.seq, each.record.part): each for each in found}
+    near: dict[tuple[int, int, int], dict[str, int]] = {}
+    for place, each in by_place.items():
+        own = each.own.session
+        same = is_same_repository(own.project, own.cwd, repository)
+        path = full_path(each.record.to or each.record.path, own.cwd)
+        close = {file: known for file in files if (known := closeness(path, same=same, file=file))}
+        if close:
+            near[place] = close
+    loaded = await load_edits(tx, owner, [(log, by_place[log, seq, part].record) for log, seq, part in near])
+    return [
+        (
+            Suspect(
+                session=by_place[place].counts_for.session.id,
+                message=each.entry.id,
+                at=each.entry.at,
+                hunks=each.edit.hunks,
+                exact=each.edit.kind != "write",
+                path=each.edit.path,
+                closeness=near[place],
+            ),
+            by_place[place],
+        )
+        for each in loaded
+        if (place := (each.log, each.record.seq, each.record.part))
+    ]
+
+
+def _sessions_with(key: bytes, lines: Sequence[SourceLine], sessions: dict[int, set[int]]) -> dict[str, int]:
+    """How many sessions wrote each line that tells something, by its plain form."""
+    forms = {
+        plain(line.text, notebook=line.path.endswith(".ipynb")) for line in lines if weight(line.text) > 1
+    }
+    return {form: len(sessions.get(mark(key, "line", form), ())) for form in forms}
+
+
+async def _with_prompts(
+    tx: Reader, owner: str, traced: Sequence[LineOrigin | None], found: dict[str, _Found]
+) -> list[LineOrigin | None]:
+    """The origins with the prompts that led to them."""
+    prompts: dict[str, str | None] = {}
+    for each in traced:
+        if each is not None and each.message not in prompts:
+            prompts[each.message] = await _prompt(tx, owner, found[each.message])
+    return [None if each is None else replace(each, prompt=prompts[each.message]) for each in traced]
+
+
+async def _prompt(tx: Reader, owner: str, found: _Found) -> str | None:
+    """The prompt that led to an edit: the last of a person's messages before it; for a subagent, in its parent."""
+    log, last = found.log, found.record.seq - 1
+    if found.counts_for.num != found.own.num:
+        log, last = found.counts_for.num, found.counts_for.head
+    least = max(last - PROMPT_REACH, 0)
+    while last > least:
+        first = max(last - PROMPT_STEP + 1, 1)
+        try:
+            payloads = await tx.payloads(owner, [Stretch(log, first, last)])
+        except StoreDamaged:
+            return None  # some of them are collected
+        for entry in map(decode_entry, reversed(payloads)):
+            if entry.role == "user" and entry.at <= found.record.at and (said := plain_text(entry).strip()):
+                return " ".join(said.split())[:PROMPT_CHARS]
+        last = first - 1
+    return None
