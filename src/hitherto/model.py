@@ -34,6 +34,8 @@ CONTINUES = f"{OWN}continues"
 RECORDS = f"{OWN}records"
 """In the meta of a session that was recorded while another agent had it: the ids that sync knows it by, the newest last."""
 RECORDED_IN = f"{OWN}recorded_in"
+FORKED_FROM = "forked_from"
+"""Where a source notes the session that one was forked from."""
 """In the meta of what sync reads of such a one: the recording. While it has nothing else, it is archived."""
 
 
@@ -270,7 +272,8 @@ class Filter(Value, frozen=True):
     The status `running` also finds those whose turn waits for an answer (`waiting`). `day` (`2026-11-15`, in UTC) finds
     those in which something was said on that day.
 
-    `native` sessions were not read from another agent: they have no `source`.
+    `native` sessions were not read from another agent: they have no `source`. Without `subagents`, those are left out that a
+    call in another session started.
     """
 
     cwd: str | None = None
@@ -289,6 +292,7 @@ class Filter(Value, frozen=True):
     updated_after: int | None = None
     updated_before: int | None = None
     day: str | None = None
+    subagents: bool = True
 
 
 class Page(Value, frozen=True):
@@ -536,6 +540,12 @@ class Fact(Value, frozen=True):
     invalidated_by: str | None = None
 
 
+def is_subagent(session: Session) -> bool:
+    """Whether a call in another session started this one, and another agent wrote it: it belongs to that call."""
+    forked = session.meta.get(FORKED_FROM)
+    return session.source is not None and session.parent is not None and session.parent != forked
+
+
 def agent_of(session: Session) -> str | None:
     """The agent that a session is shown under: the one whose files it was read from, or the one it is with."""
     return session.source or session.agent_id
@@ -581,6 +591,8 @@ def decode_entry(data: bytes) -> Entry:
 
 TOOL_INPUT_CHARS = 2_000
 TOOL_OUTPUT_CHARS = 4_000
+PERSISTED_OUTPUT = "persisted_output"
+"""The field of a result's `output` with a text of which the model was only shown the beginning."""
 
 
 def search_text(entry: Entry) -> str:
@@ -607,9 +619,10 @@ def _part_text(part: Part) -> Iterator[str]:
             yield name
             yield title or ""
             yield from _strings(given, TOOL_INPUT_CHARS)
-        case ToolResult(content=content):
+        case ToolResult(content=content, output=output):
             for inner in content:
                 yield from (piece[:TOOL_OUTPUT_CHARS] for piece in _part_text(inner))
+            yield persisted_output(output)
         case Resource(uri=uri, text=text):
             yield uri
             yield text or ""
@@ -618,6 +631,12 @@ def _part_text(part: Part) -> Iterator[str]:
             yield name or ""
         case Plan(steps=steps):
             yield from (str(step.get("content", "")) for step in steps)
+
+
+def persisted_output(output: Any) -> str:
+    """The text of which the model was only shown the beginning; '' if there is none."""
+    text = output.get(PERSISTED_OUTPUT) if isinstance(output, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _strings(value: Any, budget: int) -> Iterator[str]:

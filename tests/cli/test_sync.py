@@ -76,6 +76,27 @@ def test_other_branches_are_announced_shown_found_and_forked_from(
     assert shell.run("show", SESSION, "--branch", "2", env=env).code == 3
 
 
+def test_a_session_is_restored_with_its_subagents_which_no_list_shows(
+    shell: Shell, env: dict[str, str], transcript: Path
+) -> None:
+    child = transcript.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    child.parent.mkdir(parents=True)
+    writer = transcripts.Writer(UUID)
+    writer.user("Look it up", isSidechain=True, agentId="a1")
+    child.write_bytes(writer.data())
+    (child.parent / "agent-a1.meta.json").write_text("{}")
+    there = {path: path.read_bytes() for path in (transcript, child, child.parent / "agent-a1.meta.json")}
+    shell.run("sync", env=env)
+    assert "agent-a1" not in shell.run("list", env=env).out
+    assert "agent-a1" in shell.run("list", "--subagents", env=env).out
+    for path in there:
+        path.unlink()
+    shell.run("sync", env=env)
+    done = shell.run("restore", SESSION[:-3], "--with-subagents", "--json", env=env)
+    assert done.json["files"] == [str(path) for path in there]
+    assert {path: path.read_bytes() for path in there} == there
+
+
 def test_resume_prints_the_agents_own_command(
     shell: Shell, env: dict[str, str], transcript: Path, tmp_path: Path
 ) -> None:

@@ -96,8 +96,8 @@ MUTANTS = (
         (
             Change(
                 "sources/sync/sync.py",
-                "if (stamp := known[each.source.name].get(each.key)) != encode(each.stamp)\n",
-                "if (stamp := known[each.source.name].get(each.key)) or each.stamp\n",
+                "zip(found, stamps, strict=True) if stamp != encode(each.stamp)\n",
+                "zip(found, stamps, strict=True) if stamp or each.stamp\n",
             ),
             Change("sources/sync/sync.py", "not _is_same(stamp, each.stamp, there)\n", "each.stamp\n"),
         ),

@@ -89,7 +89,8 @@ def _is_program_note(entry: Entry) -> bool:
     """Whether a program wrote this to its model or its user about itself: the next agent has its own such texts."""
     if entry.role == "assistant":
         return bool(entry.meta.get("synthetic"))
-    return bool(entry.meta.get("meta") or (entry.role == "system" and entry.meta.get("error")))
+    noted = entry.meta.get("meta") and not entry.meta.get("body")
+    return bool(noted or (entry.role == "system" and entry.meta.get("error")))
 
 
 def _is_summary(entry: Entry) -> bool:

@@ -98,6 +98,10 @@ class Source(Protocol):
     def name(self) -> str:
         """One lower-case word."""
 
+    @property
+    def version(self) -> int:
+        """Raised when the same files give other sessions than before: all of them are then read once more."""
+
     def folders(self) -> Sequence[Path]:
         """The folders with the sessions, existing or not; sync watches them for changes."""
 

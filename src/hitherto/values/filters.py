@@ -53,6 +53,7 @@ def normal_filter(given: Filter) -> Filter:
         updated_after=given.updated_after,
         updated_before=given.updated_before,
         day=None if given.day is None else day_text(day_number(given.day)),
+        subagents=bool(given.subagents),
     )
 
 

@@ -88,7 +88,7 @@ def test_the_blocks_of_one_answer_are_one_entry_with_its_usage_once() -> None:
     assert answer.id == first["uuid"]
     assert answer.role == "assistant"
     assert answer.model == "claude-sonnet-4-5"
-    assert answer.usage == Usage(input=12_009, output=21, cache_read=12_000)
+    assert answer.usage == Usage(input=12_009, output=21, cache_read=12_000, request="msg_1")
     assert answer.tokens == 21
     thought, text, call = answer.parts
     assert thought == Thought(text="Hm.", signature="sig", provider="anthropic")
@@ -194,7 +194,8 @@ def test_what_the_program_put_in_is_marked_and_is_never_the_first_prompt() -> No
     made.user("<task-notification>done</task-notification>", origin={"kind": "task-notification"})
     made.user("Add a button")
     got = parse(made.data())
-    assert [entry.meta.get("meta", False) for entry in got.entries] == [True, True, True, False]
+    assert [entry.meta.get("meta", False) for entry in got.entries] == [True, True, False, False]
+    assert [entry.role for entry in got.entries] == ["system", "system", "system", "user"]
     assert got.info.first_prompt == "Add a button"
 
 
@@ -211,11 +212,11 @@ def test_prompts_that_waited_are_user_messages() -> None:
     made.attach("queued_command", prompt=[{"type": "text", "text": "like this"}, PNG])
     made.attach("queued_command", prompt="<task-notification/>", commandMode="task-notification")
     got = entries(made)
-    assert [entry.role for entry in got] == ["user"] * 4
+    assert [entry.role for entry in got] == ["user", "user", "user", "system"]
     assert [plain_text(entry) for entry in got[:3]] == ["Build it", "and test it", "like this"]
     assert got[2].parts[1] == Image(mime_type="image/png", data="aGk=")
     assert "meta" not in got[1].meta
-    assert got[3].meta["meta"] is True
+    assert got[3].meta["origin"] == "task-notification"
 
 
 def test_a_file_that_was_pointed_at_is_a_resource() -> None:
@@ -387,3 +388,71 @@ def test_what_is_nested_too_deeply_leaves_a_note_in_its_place(depth: int) -> Non
     assert set(said[1:-1]) <= {"[left out: nested too deeply]"}
     assert decode_entry(encode(got.entries[0])) == got.entries[0]
     assert encode(got)
+
+
+def test_what_was_typed_is_shown_as_typed_and_what_the_program_made_of_it_is_not_the_users() -> None:
+    made = writer()
+    made.user(
+        "<command-message>review is running</command-message>\n<command-name>/review</command-name>\n"
+        "<command-args>the parser</command-args>"
+    )
+    made.user("Base directory for this skill: /s\n\nRead it all.", isMeta=True)
+    made.user("<local-command-stdout>Set model to opus</local-command-stdout>")
+    made.user("<bash-input>ls -l</bash-input>")
+    made.user("<bash-stdout>a.txt</bash-stdout><bash-stderr>a warning</bash-stderr>")
+    made.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    made.user("What does <command-name> mean?")
+    got = [(entry.role, plain_text(entry)) for entry in entries(made)]
+    assert got == [
+        ("user", "/review the parser"),
+        ("system", "Base directory for this skill: /s\n\nRead it all."),
+        ("system", "Set model to opus"),
+        ("user", "! ls -l"),
+        ("system", "a.txt\na warning"),
+        ("system", "[Request interrupted by user for tool use]"),
+        ("user", "What does <command-name> mean?"),
+    ]
+    assert entries(made)[0].meta["command"] == "/review"
+    assert entries(made)[5].meta == {"meta": True, "interrupted": True}
+
+
+def test_what_hooks_said_is_kept_and_their_silence_is_counted() -> None:
+    made = writer()
+    made.user("Build it")
+    made.attach("hook_success", hookName="PostToolUse:Edit", content="", stdout="formatted\n", stderr="")
+    made.attach("hook_success", hookName="Stop", content="", stdout="", stderr="")
+    made.attach("hook_additional_context", hookName="SessionStart", content=["one", "two"])
+    made.attach(
+        "hook_blocking_error", hookName="Stop", blockingError={"blockingError": "no tests", "command": "x"}
+    )
+    made.link("system", subtype="stop_hook_summary", hookCount=1, hookErrors=["it broke"], stopReason="")
+    made.link("system", subtype="stop_hook_summary", hookCount=1, hookErrors=[])
+    got = parse(made.data())
+    assert [(entry.role, plain_text(entry)) for entry in got.entries[1:]] == [
+        ("system", "PostToolUse:Edit: formatted"),
+        ("system", "SessionStart: one\ntwo"),
+        ("system", "Stop: no tests"),
+        ("system", "Stop hooks: it broke"),
+    ]
+    assert got.info.left_out == {"attachment hook_success": 1, "system stop_hook_summary": 1}
+
+
+def test_a_picture_that_was_attached_has_its_bytes_and_one_that_was_read_has_them_once() -> None:
+    made = writer()
+    made.user("Look")
+    told = {"base64": "iVBORw0=", "type": "image/png", "originalSize": 5}
+    made.attach("file", filename="/w/a.png", content={"type": "image", "file": told})
+    made.attach("file", filename="/w/a.pdf", content={"type": "pdf", "file": {"base64": "JVBE"}})
+    _, call = made.call("Read", {"file_path": "/w/b.png"})
+    block = {"tool_use_id": call, "type": "tool_result", "content": [PNG]}
+    made.link(
+        "user",
+        {"message": {"role": "user", "content": [block]}},
+        toolUseResult={"type": "image", "file": told},
+    )
+    got = entries(made)
+    assert got[1].parts == (Image(mime_type="image/png", data="iVBORw0=", uri="/w/a.png"),)
+    assert got[2].parts == (Resource(uri="/w/a.pdf", mime_type="application/pdf", blob="JVBE"),)
+    (result,) = got[4].parts
+    assert isinstance(result, ToolResult)
+    assert result.output == {"type": "image", "file": {"type": "image/png", "originalSize": 5}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hitherto.errors import AlreadyExists
 from hitherto.model import LOCAL, Filter, Text, plain_text
 from hitherto.service import Sessions
 from hitherto.sources.claude.source import ClaudeSource
-from hitherto.sources.handoff.restore import original, write_back
+from hitherto.sources.handoff.restore import files_beside, original, subagents_of, write_back
 from hitherto.sources.sync.ledger import Ledger, Seen
 from hitherto.sources.sync.sync import Report, Sync, find_all
 from tests.claude import transcripts
@@ -409,3 +410,73 @@ async def test_the_ledger_has_no_words_of_what_was_erased_or_deleted(house: Hous
         assert b"Xylophagous" not in house.ledger_bytes()
         if how == "erased":
             assert await said(house, 1) == texts
+
+
+async def test_a_newer_reader_reads_everything_once_more_and_takes_nothing_twice(house: House) -> None:
+    house.talk(1, "one")
+    await house.sync()
+    ledger = Ledger(house.ledger_file)
+    ledger.put_reader("claude", 1)  # as an older program left it
+    ledger.close()
+    report = await house.sync()
+    assert (report.parsed_files, report.unchanged, report.updated) == (1, 1, 0)
+    assert (await house.sync()).parsed_files == 0
+
+
+async def test_a_fork_that_claude_made_names_its_origin_and_a_subagent_is_no_row(house: House) -> None:
+    house.talk(1, "one")
+    origin = transcripts.session_id(1)
+    forked = transcripts.Writer(transcripts.session_id(2))
+    forked.user(
+        "one", forkedFrom={"sessionId": origin, "messageUuid": "11111111-0000-4000-8000-000000000001"}
+    )
+    forked.user("two")
+    forked.save(house.projects)
+    child = transcripts.Writer(origin)
+    child.user("Look it up", isSidechain=True, agentId="a1")
+    folder = next(house.projects.rglob(f"{origin}.jsonl")).with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-a1.jsonl").write_bytes(child.data())
+    await house.sync()
+    session = await house.sessions.get(LOCAL, id_of(2))
+    assert (session.parent, session.parent_entry) == (id_of(1), "11111111-0000-4000-8000-000000000001")
+    listed = await house.sessions.find(LOCAL, Filter(subagents=False), limit=2)
+    assert sorted(each.id for each in listed.sessions) == [id_of(1), id_of(2)]
+    assert len((await house.sessions.find(LOCAL)).sessions) == 3
+    assert await house.sessions.resolve(LOCAL, id_of(1)[:-1]) == id_of(1)
+
+
+async def test_files_beside_a_transcript_are_searched_and_written_back_with_it(house: House) -> None:
+    made = transcripts.Writer(transcripts.session_id(1))
+    made.user("Run it")
+    _, call = made.call("Bash", {"command": "make"})
+    preview = (
+        "<persisted-output>\nOutput too large. Full output saved to: /h/tool-results/b1.txt\n\nPreview: a"
+    )
+    made.result(call, preview)
+    path = made.save(house.projects)
+    folder = path.with_suffix("")
+    output = folder / "tool-results" / "b1.txt"
+    output.parent.mkdir(parents=True)
+    output.write_bytes(b"a\n" * 5_000 + b"planted quince\n")
+    child = transcripts.Writer(transcripts.session_id(1))
+    child.user("Look it up", isSidechain=True, agentId="a1")
+    (folder / "subagents").mkdir()
+    (folder / "subagents" / "agent-a1.jsonl").write_bytes(child.data())
+    (folder / "subagents" / "agent-a1.meta.json").write_bytes(b'{"toolUseId":"t"}')
+    before = house.hashes()
+    await house.sync()
+    (hit,) = (await house.sessions.search(LOCAL, "quince")).hits
+    assert hit.session.id == id_of(1)
+    shutil.rmtree(folder)
+    path.unlink()
+    await house.sync()
+    assert [each.agent_id for each in await subagents_of(house.sessions, LOCAL, id_of(1))] == ["claude-code"]
+    for name in (id_of(1), f"{id_of(1)}:agent-a1"):
+        session = await house.sessions.get(LOCAL, name)
+        there = ClaudeSource(house.config).restorable_path(session)
+        assert there is not None
+        write_back(there, await original(house.sessions, LOCAL, name))
+        for file in await files_beside(house.sessions, LOCAL, name, there):
+            write_back(*file)
+    assert house.hashes() == before

@@ -40,6 +40,7 @@ class MadeUp(msgspec.Struct, frozen=True):
     what: str = ""
     count: int = 3
     name: str = "made-up"
+    version: int = 1
 
     def folders(self) -> Sequence[Path]:
         return (self.home,)

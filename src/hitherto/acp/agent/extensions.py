@@ -10,7 +10,7 @@ from hitherto.acp.protocol.session_rows import row
 from hitherto.acp.protocol.times import rfc3339
 from hitherto.errors import SessionNotFound, TooLarge
 from hitherto.ids import uuid7
-from hitherto.model import Change, Filter, Hit, Json, Session
+from hitherto.model import Change, Filter, Hit, Json, Session, is_subagent
 from hitherto.rpc.peer import Then
 from hitherto.values.filters import normal_filter, passes
 from hitherto.values.positions import covers
@@ -111,7 +111,7 @@ class _Subscription:
         listed = {
             name: session
             for name, session in found.items()
-            if session is not None and passes(session, self._given)
+            if session is not None and passes(session, self._given) and not is_subagent(session)
         }
         removed = [
             name

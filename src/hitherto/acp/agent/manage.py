@@ -26,6 +26,7 @@ async def list_sessions(connection: Connection, params: ListSessions) -> bytes:
         native=connection.offer.native,
         text=params.search,
         archived=params.archived or "exclude",
+        subagents=False,
         created_after=None if params.created_after is None else milliseconds(params.created_after),
     )
     page = await _page(connection, given, params.cursor, PAGE)

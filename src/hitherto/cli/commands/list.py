@@ -28,6 +28,7 @@ from hitherto.service import Sessions
     "--text", metavar="WORDS", help="Only sessions with these words in the current or an earlier title."
 )
 @click.option("--pinned", is_flag=True, help="Only pinned sessions.")
+@click.option("--subagents", is_flag=True, help="List the sessions of subagents too.")
 @click.option(
     "--since", metavar="WHEN", callback=moment, help="Active since: 7d, 2h or a date such as 2025-06-01."
 )
@@ -45,6 +46,7 @@ async def run(
     status: Status | None,
     text: str | None,
     pinned: bool,
+    subagents: bool,
     since: int | None,
     until: int | None,
     limit: int,
@@ -61,6 +63,7 @@ async def run(
         status=status,
         text=text,
         pinned=pinned or None,
+        subagents=subagents,
         updated_after=since,
         updated_before=until,
     )

@@ -14,7 +14,13 @@ from hitherto.model import LOCAL, Session
 from hitherto.service import Sessions
 from hitherto.settings import RAW_BUDGET
 from hitherto.sources import local_sources
-from hitherto.sources.handoff.restore import original, write_back
+from hitherto.sources.handoff.restore import (
+    Restorable,
+    files_beside,
+    original,
+    subagents_of,
+    write_back,
+)
 from hitherto.sources.shared.files import path_text
 
 
@@ -26,28 +32,54 @@ from hitherto.sources.shared.files import path_text
 @session_argument
 @click.argument("checkpoint", required=False)
 @click.option("--since", is_flag=True, help="Append everything that was said after the checkpoint.")
-async def run(sessions: Sessions, out: Output, *, session: str, checkpoint: str | None, since: bool) -> None:
+@click.option(
+    "--with-subagents", is_flag=True, help="Restore the transcripts of the session's subagents as well."
+)
+async def run(
+    sessions: Sessions,
+    out: Output,
+    *,
+    session: str,
+    checkpoint: str | None,
+    since: bool,
+    with_subagents: bool,
+) -> None:
     """Restore a session to a checkpoint. The current state becomes a checkpoint first, so nothing is lost.
 
     Without CHECKPOINT, restore the transcript of a synced session that its agent has deleted: the file is written back to
-    the agent's folder, byte for byte. Existing files are never changed.
+    the agent's folder, byte for byte, with the outputs of tools that were kept beside it. Existing files are never changed.
     """
     session_id = await sessions.resolve(LOCAL, session)
     if checkpoint is not None:
         report_change(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
         return
-    path = _original_path(await sessions.get(LOCAL, session_id))
-    data = await original(sessions, LOCAL, session_id)
-    if not data:
-        raise InvalidInput(
-            f"there is no raw copy of {session_id!r}: only the newest files within {RAW_BUDGET} are kept; "
-            f"`hitherto continue {session_id} --in AGENT` writes a new transcript"
-        )
-    write_back(path, data)
+    found = await sessions.get(LOCAL, session_id)
+    whole = [found, *(await subagents_of(sessions, LOCAL, session_id) if with_subagents else ())]
+    files = [file for each in whole for file in await _files(sessions, each, required=each is found)]
+    for file in files:
+        # Of what stood beside the transcript, some may still be there.
+        if file.path == files[0].path or not file.path.exists():
+            write_back(*file)
     if out.json:
-        out.document({"session": session_id, "path": path_text(path), "bytes": len(data)})
+        written = [path_text(file.path) for file in files]
+        size = len(files[0].data)
+        out.document({"session": session_id, "path": written[0], "bytes": size, "files": written})
     else:
-        out.line(path_text(path))
+        out.line(path_text(files[0].path))
+
+
+async def _files(sessions: Sessions, session: Session, *, required: bool) -> list[Restorable]:
+    """The transcript of a session and the files beside it."""
+    path = _original_path(session)
+    data = await original(sessions, LOCAL, session.id)
+    if not data:
+        if not required:
+            return []
+        raise InvalidInput(
+            f"there is no raw copy of {session.id!r}: only the newest files within {RAW_BUDGET} are kept; "
+            f"`hitherto continue {session.id} --in AGENT` writes a new transcript"
+        )
+    return [Restorable(path, data), *await files_beside(sessions, LOCAL, session.id, path)]
 
 
 def _original_path(session: Session) -> Path:

@@ -67,6 +67,7 @@ class ListQuery(Value, frozen=True):
             day=self.day,
             pinned=True if self.pinned else None,
             archived=archived,
+            subagents=self.search is not None,
         )
 
     @property

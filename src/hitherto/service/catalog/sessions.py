@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists, AmbiguousId, InvalidInput, SessionNotFound
 from hitherto.limits import LIST_PAGE, ROWS_EXAMINED, checked_limit
-from hitherto.model import STATUSES, Filter, Identity, Json, Page, Principal, Session, Status
+from hitherto.model import (
+    STATUSES,
+    Filter,
+    Identity,
+    Json,
+    Page,
+    Principal,
+    Session,
+    Status,
+    is_subagent,
+)
 from hitherto.ports import ListKey, Reader, Record, Scan, Writer
 from hitherto.service.catalog.deletion import bury_session, collect
 from hitherto.service.catalog.metadata import (
@@ -38,6 +49,11 @@ from hitherto.service.validation import (
 from hitherto.values.cursors import open_cursor, seal_cursor
 from hitherto.values.filters import normal_cwd, normal_filter, passes, text_terms
 from hitherto.values.spans import opened
+
+BEGINNING_ALIKE = 1_000
+"""How many ids that begin alike are looked at, subagents included."""
+SCANS = 20
+"""How often a page is filled up, at most."""
 
 
 class Catalog(Room):
@@ -118,12 +134,15 @@ class Catalog(Room):
         return await self._store.read(work)
 
     async def resolve(self, who: Principal, prefix: str) -> str:
-        """The full id of the caller's only session whose id starts so."""
+        """The full id of the caller's only session whose id starts so; subagents of it do not count."""
 
         async def work(tx: Reader) -> str:
-            ids = await tx.with_prefix(checked_owner(who), prefix, 4) if is_clean(prefix) and prefix else []
+            usable = is_clean(prefix) and prefix
+            ids = await tx.with_prefix(checked_owner(who), prefix, BEGINNING_ALIKE) if usable else []
             if prefix in ids:
                 return prefix
+            # The ids of subagents begin with that of their session, which is the one that is meant.
+            ids = [each for each in ids if each == ids[0] or not each.startswith(f"{ids[0]}:")]
             if not ids:
                 raise SessionNotFound(prefix)
             if len(ids) > 1:
@@ -315,7 +334,7 @@ async def next_page(
     records: list[Record] = []
     if walk.upward is None:
         below = None if walk.order_at is None else ListKey(walk.order_at, walk.id)
-        down = await _scan(tx, owner, given, below, limit)
+        down = await _scan_listed(tx, owner, given, below, limit)
         records = down.records
         if not down.ended and down.last is not None:
             return records, ListWalk(since=walk.since, order_at=down.last.order_at, id=down.last.id)
@@ -325,8 +344,24 @@ async def next_page(
         if len(records) == limit:
             return records, walk
     up = await tx.changed(owner, given, walk.upward or walk.since, limit - len(records), ROWS_EXAMINED)
-    records += up.records
+    records += filter(partial(_is_listed, given), up.records)
     return records, None if up.ended else ListWalk(since=walk.since, upward=up.position)
+
+
+async def _scan_listed(tx: Reader, owner: str, given: Filter, below: ListKey | None, limit: int) -> Scan:
+    """A scan without the sessions that are not listed; several, since few may be left of one."""
+    records: list[Record] = []
+    for _ in range(SCANS):
+        scan = await _scan(tx, owner, given, below, limit - len(records))
+        records += filter(partial(_is_listed, given), scan.records)
+        below = scan.last or below
+        if scan.ended or len(records) == limit or len(scan.records) == 0:
+            break
+    return Scan(records, below, scan.ended)
+
+
+def _is_listed(given: Filter, record: Record) -> bool:
+    return given.subagents or not is_subagent(record.session)
 
 
 async def _scan(tx: Reader, owner: str, given: Filter, below: ListKey | None, limit: int) -> Scan:

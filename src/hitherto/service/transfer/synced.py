@@ -65,6 +65,7 @@ class Imported(Value, frozen=True):
     tags: tuple[str, ...] = ()
     agent_id: str | None = None
     parent: str | None = None
+    parent_entry: str | None = None
     archived: bool = False
     meta: Json = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
 
@@ -310,6 +311,7 @@ def _blank(imported: Imported) -> Session:
         updated_at=imported.updated_at,
         source=imported.source,
         parent=imported.parent,
+        parent_entry=_kept_name(imported.parent_entry),
     )
 
 
@@ -427,6 +429,8 @@ def _with_source_metadata(session: Session, source: SyncInput) -> Session:
         project=_kept_name(imported.project) or session.project,
         branch=_kept_name(imported.branch) or session.branch,
         agent_id=imported.agent_id or session.agent_id,
+        parent=session.parent or imported.parent,
+        parent_entry=session.parent_entry or _kept_name(imported.parent_entry),
         archived=session.archived or imported.archived,
         tags=tuple(sorted(tags)),
         meta=meta,

@@ -15,9 +15,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from hitherto.limits import ENTRY_BYTES, is_storable
-from hitherto.model import Entry, Json, Resource, Role, Text, ToolResult, Unknown, Usage, Value
+from hitherto.model import Entry, Json, Role, Text, ToolResult, Unknown, Usage, Value
+from hitherto.sources.claude.attachments import attached_file, hook_output, hook_report
 from hitherto.sources.claude.metadata import Child, Facts, count
 from hitherto.sources.claude.parts import Parts, parts_of, with_output
+from hitherto.sources.claude.program_text import is_interruption, program_text
 from hitherto.sources.claude.records import (
     Attachment,
     CompactMetadata,
@@ -44,12 +46,19 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _SELDOM_KEPT = frozenset({"attachment", "progress"})
 _ID_CHARS = 200
 _REMINDER = ("<system-reminder>", "</system-reminder>")
-_AUTOMATIC = frozenset({"task-notification"})
+_NOTIFICATION = "task-notification"
+"""The origin of what a subagent in the background reports when it has ended."""
+_HOOKS = frozenset(
+    {
+        "hook_success", "hook_additional_context", "hook_non_blocking_error", "hook_blocking_error", "hook_cancelled",
+        "hook_system_message",
+    }
+)  # fmt: skip
 
 # System records that are bookkeeping only.
 _BOOKKEEPING = frozenset(
     {
-        "turn_duration", "stop_hook_summary", "file_snapshot", "bridge_status", "cloud_session_status",
+        "turn_duration", "file_snapshot", "bridge_status", "cloud_session_status",
         "permission_retry", "memory_saved", "agents_killed", "scheduled_task_fire", "voice_call_talk",
     }
 )  # fmt: skip
@@ -60,9 +69,7 @@ _CONTEXT = frozenset(
         "agent_listing_delta", "skill_listing", "session_context", "date", "date_change", "remote_session_change",
         "auto_mode", "auto_mode_exit", "fork_briefing", "task_reminder", "todo_reminder", "todo", "task_status",
         "edited_text_file", "edited_image_file", "read_truncation_notice", "compact_file_reference",
-        "command_permissions", "async_hook_response", "hook_success", "hook_additional_context",
-        "hook_non_blocking_error", "hook_blocking_error", "hook_cancelled", "hook_system_message",
-        "hook_permission_decision", "nested_memory", "relevant_memories", "diagnostics", "plan_mode",
+        "command_permissions", "async_hook_response", "hook_permission_decision", "nested_memory", "relevant_memories", "diagnostics", "plan_mode",
         "plan_mode_reentry", "plan_mode_exit", "plan_file_reference", "output_style", "critical_system_reminder",
         "opened_file_in_ide", "selected_lines_in_ide", "invoked_skills", "dynamic_skill", "mcp_instructions_delta",
         "already_read_file", "token_usage", "total_tokens_reminder", "budget_usd", "ultrathink_effort",
@@ -226,12 +233,36 @@ def _user(record: Record, _: memoryview, builder: ConversationBuilder) -> Entry 
     sender = record.origin.kind if record.origin else None
     if sender is not None and sender != "human":
         meta["origin"] = sender
-    if record.is_meta or sender in _AUTOMATIC or _is_reminder(parts):
-        meta["meta"] = True
     if record.is_compact_summary:
-        role, meta["compact_summary"] = "system", True
+        meta["compact_summary"] = True
         builder.end_compaction(entry_id(record.uuid or ""))
+        return builder.entry(record, "system", parts, meta)
+    if role == "user":
+        role, parts, meta = _by_origin(parts, meta, is_meta=record.is_meta)
+    elif record.is_meta:
+        meta["meta"] = True
     return builder.entry(record, role, parts, meta)
+
+
+def _by_origin(parts: Parts, meta: Json, *, is_meta: bool) -> tuple[Role, Parts, Json]:
+    """Whose words these are: the user's, or the program's own."""
+    only = parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else None
+    written = None if only is None else program_text(only)
+    if written is not None and written.origin == "typed" and not is_meta:
+        return "user", (Text(text=written.text),), {**meta, "command": written.text.partition(" ")[0]}
+    if written is not None and written.origin == "output":
+        return "system", (Text(text=written.text),), {**meta, "command_output": True}
+    if only is not None and is_interruption(only):
+        return "system", parts, {**meta, "meta": True, "interrupted": True}
+    if meta.get("origin") == _NOTIFICATION:
+        return "system", parts, meta
+    if is_meta or written is not None or _is_reminder(parts):
+        # What is only text is the program's; a picture beside it is the user's.
+        role: Role = "system" if all(isinstance(part, Text) for part in parts) else "user"
+        # The body of a command or a skill is what the model works by: another agent needs it too.
+        body = {"body": True} if only is not None and written is None and not _is_reminder(parts) else {}
+        return role, parts, {**meta, "meta": True, **body}
+    return "user", parts, meta
 
 
 def _system(record: Record, line: memoryview, builder: ConversationBuilder) -> Entry | None:
@@ -248,7 +279,9 @@ def _system(record: Record, line: memoryview, builder: ConversationBuilder) -> E
         return builder.entry(record, "system", (Text(text=said),), meta)
     if record.subtype == "compact_boundary":
         return builder.entry(record, "system", (), meta)
-    if record.subtype is None or record.subtype in _BOOKKEEPING:
+    if record.subtype == "stop_hook_summary" and (report := hook_report(line)):
+        return builder.entry(record, "system", (Text(text=report),), {**meta, "meta": True})
+    if record.subtype is None or record.subtype in _BOOKKEEPING or record.subtype == "stop_hook_summary":
         count(builder.facts.left_out, f"system {record.subtype or ''}".strip())
         return None
     return builder.entry(record, "system", _raw(line), meta)
@@ -287,22 +320,20 @@ def _attachment_entry(record: Record, line: memoryview, builder: ConversationBui
         return builder.too_deep(record)
     meta: Json = {"attachment": attachment.type}
     if attachment.type == "queued_command":
-        if attachment.command_mode in _AUTOMATIC:
-            meta["meta"] = True
+        if attachment.command_mode == _NOTIFICATION:
+            meta["origin"] = _NOTIFICATION
         parts = parts_of(blocks_of(attachment.prompt), builder.facts.unknown)
-        return builder.entry(record, "user", parts, meta) if parts else None
+        role, parts, meta = _by_origin(parts, meta, is_meta=False)
+        return builder.entry(record, role, parts, meta) if parts else None
     if attachment.type == "file":
-        return builder.entry(record, "user", (_file(attachment),), {**meta, "meta": True})
+        return builder.entry(record, "user", (attached_file(attachment),), {**meta, "meta": True})
+    if attachment.type in _HOOKS:
+        if said := hook_output(attachment):
+            return builder.entry(record, "system", (Text(text=said),), {**meta, "meta": True})
+        count(builder.facts.left_out, f"attachment {attachment.type}")
+        return None
     count(builder.facts.unknown, f"attachment {attachment.type or '?'}"[:100])
     return builder.entry(record, "system", _raw(line), {**meta, "meta": True})
-
-
-def _file(attachment: Attachment) -> Resource:
-    """A file that the user referred to, with its text if present."""
-    match value_of(attachment.content):
-        case {"file": {"content": str(text)}} | {"content": str(text)}:
-            return Resource(uri=attachment.filename or "file", text=text)
-    return Resource(uri=attachment.filename or "file")
 
 
 def _progress(_record: Record, _line: memoryview, builder: ConversationBuilder) -> None:

@@ -64,7 +64,8 @@ class Info(Value, frozen=True):
     `title_by` is who gave the title. `agent_id` and `sidechain` tell a subagent's transcript. `usage` is the sum over
     the responses of the conversation, each counted once; `cost` is what the program itself last said, after the message of `cost_at`. `unknown` counts
     records, blocks and attachments of new kinds, `left_out` those that are no part of a conversation; `cwds` are all folders that it
-    has been in; `extra` holds the newest record about the session of each new kind. `continued_in` is the session that goes on where this ended.
+    has been in; `extra` holds the newest record about the session of each new kind. `continued_in` is the session that goes on where
+    this ended, `forked_from` the one that it was forked from, at its record `forked_at`.
     """
 
     session_id: str | None = None
@@ -89,6 +90,8 @@ class Info(Value, frozen=True):
     version: str | None = None
     entrypoint: str | None = None
     continued_in: str | None = None
+    forked_from: str | None = None
+    forked_at: str | None = None
     unknown: dict[str, int] = msgspec.field(default_factory=dict)
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
     damage: Damage = Damage()
@@ -123,6 +126,8 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     version: str | None = None
     entrypoint: str | None = None
     continued_in: str | None = None
+    forked_from: str | None = None
+    forked_at: str | None = None
     unknown: dict[str, int] = {}
     left_out: dict[str, int] = {}
     damage: Damage = Damage()
@@ -166,6 +171,8 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.entrypoint = self.entrypoint or _name(record.entrypoint)
         self.git_branch = _name(record.git_branch) or self.git_branch
         self.version = _name(record.version) or self.version
+        if record.forked_from is not None and (origin := _session(record.forked_from.session_id)):
+            self.forked_from, self.forked_at = origin, _name(record.forked_from.message_uuid)
 
     def observe_session_record(self, record: Record, line: memoryview) -> None:
         """Note a record about the session; `line` is all of it."""
@@ -193,7 +200,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         if self.updated_at is None or entry.at > self.updated_at:
             self.updated_at = entry.at
         if entry.role == "user" and self.first_prompt is None and not entry.meta.get("meta"):
-            self._prompt(plain_text(entry))
+            self._prompt(plain_text(entry), typed="command" in entry.meta)
 
     def note_model(self, model: str | None) -> None:
         """Note that a model answered."""
@@ -206,11 +213,10 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         if folder not in self.cwds and len(self.cwds) < EARLIER_CWDS:
             self.cwds.append(folder)
 
-    def _prompt(self, text: str) -> None:
+    def _prompt(self, text: str, *, typed: bool) -> None:
         self.first_prompt = opening(text, PROMPT_CHARS)
-        if self.first_prompt is None and self.first_command is None and "<command-name>" in text:
-            command = text.partition("<command-name>")[2].partition("</command-name>")[0].strip()
-            self.first_command = command[:PROMPT_CHARS] or None
+        if self.first_prompt is None and self.first_command is None and typed:
+            self.first_command = text[:PROMPT_CHARS]
 
     def info(self, usage: Usage | None, sidechain: bool, has: Callable[[str], bool]) -> Info:
         """The metadata so far. `has` says whether the conversation has a record with a uuid."""
@@ -238,6 +244,8 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             version=self.version,
             entrypoint=self.entrypoint,
             continued_in=self.continued_in,
+            forked_from=self.forked_from,
+            forked_at=self.forked_at,
             unknown=dict(self.unknown),
             left_out=dict(self.left_out),
             damage=self.damage,

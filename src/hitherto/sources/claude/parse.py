@@ -29,7 +29,7 @@ from hitherto.sources.claude.records import Record, read
 from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
 from hitherto.sources.shared.usage import total
 
-VERSION = 3
+VERSION = 4
 """Increased when the same bytes give other entries than before, so that files are read again."""
 _NEWLINE = 0x0A
 

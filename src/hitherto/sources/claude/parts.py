@@ -166,7 +166,18 @@ def with_output(parts: Parts, raw: Raw) -> Parts:
     if len(results) != 1 or (output := structured(raw)) is None:
         return parts
     at = results[0]
+    output = _without_picture(output, parts[at])
     return (*parts[:at], replace(parts[at], output=output), *parts[at + 1 :])
+
+
+def _without_picture(output: Any, result: Part) -> Any:
+    """A structured result without the bytes of a picture that the result itself has."""
+    match output:
+        case {"file": {"base64": str(), **told}} if isinstance(result, ToolResult) and any(
+            isinstance(part, Image) and part.data for part in result.content
+        ):
+            return {**output, "file": told}
+    return output
 
 
 _PATH = ("file_path", "notebook_path", "path")

@@ -126,6 +126,17 @@ class Attachment(_Value, frozen=True, rename="camel"):
     command_mode: str | None = None
     filename: str | None = None
     content: Raw = NOTHING
+    hook_name: str | None = None
+    stdout: Raw = NOTHING
+    stderr: Raw = NOTHING
+    blocking_error: Raw = NOTHING
+
+
+class Origin(_Value, frozen=True, rename="camel"):
+    """The record of another session that this one is a copy of."""
+
+    session_id: str | None = None
+    message_uuid: str | None = None
 
 
 class Sender(_Value, frozen=True):
@@ -161,6 +172,7 @@ class Record(_Value, frozen=True, rename="camel"):
     is_api_error_message: bool = False
     tool_use_result: Raw = NOTHING
     origin: Sender | None = None
+    forked_from: Origin | None = None
     # system, attachment
     subtype: str | None = None
     level: str | None = None

@@ -10,12 +10,14 @@ import msgspec
 
 from hitherto.claude.paths import TRANSCRIPT
 from hitherto.limits import RAW_BYTES
-from hitherto.model import Json, Session, encode
+from hitherto.model import FORKED_FROM, Json, Session, encode
 from hitherto.ports import RawCopy
 from hitherto.service import Imported
 from hitherto.service.compaction.imported import Branch, Summarised
 from hitherto.sources.claude import files as claude_files
 from hitherto.sources.claude import parse
+from hitherto.sources.claude.beside import copies_beside, with_long_outputs
+from hitherto.sources.claude.entries import entry_id
 from hitherto.sources.claude.files import TranscriptFile as Transcript
 from hitherto.sources.claude.parse import Compacted, Parsed, State
 from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
@@ -46,6 +48,7 @@ class ClaudeSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
+    version: int = parse.VERSION
 
     def folders(self) -> Sequence[Path]:
         return (self.home / "projects",)
@@ -65,19 +68,22 @@ class ClaudeSource(msgspec.Struct, frozen=True):
     def read(self, found: FoundSession, known: Known | None) -> Reading:
         read = _read(found.where_as(Transcript), known)
         parsed = read.parsed
+        extends = parsed.change == "extends"
+        said = [*parsed.entries, *(entry for branch in parsed.branches for entry in branch.entries)]
+        since = known.stamp[3] if known is not None and extends else None
         return Reading(
             imported=imported_from(read.found, parsed),
-            entries=[*parsed.entries, *(entry for branch in parsed.branches for entry in branch.entries)],
+            entries=with_long_outputs(said, read.found),
             total=parsed.total,
             state=encode(parsed.state),
-            extends=parsed.change == "extends",
+            extends=extends,
             amended=parsed.amended,
             compactions=list(_summarised(parsed.compactions)),
             branches=[
                 Branch(each.after, len(each.entries), tuple(_summarised(each.compactions)))
                 for each in parsed.branches
             ],
-            raw=list(_raw(read)),
+            raw=[*_raw(read), *copies_beside(read.found, since)],
             size=len(read.data),
             damaged=parsed.info.damage.records,
             unknown=parsed.info.unknown,
@@ -131,7 +137,8 @@ def imported_from(found: Transcript, parsed: Parsed) -> Imported:
         title=notes.custom_title or info.title or title_from(info.first_prompt or ""),
         tags=info.tags,
         agent_id="claude-code",
-        parent=parse.session_id(_parent(found, parsed)) if found.agent is not None else None,
+        parent=_origin(found, parsed),
+        parent_entry=None if info.forked_at is None else entry_id(info.forked_at),
         archived=archived,
         meta=_meta(found, parsed),
     )
@@ -147,6 +154,14 @@ def _session_id(found: Transcript, parsed: Parsed) -> str:
     if found.agent is not None:
         return parse.child_id(_parent(found, parsed), found.agent)
     return parse.session_id(found.session or parsed.info.session_id or found.path.stem)
+
+
+def _origin(found: Transcript, parsed: Parsed) -> str | None:
+    """The session that started this one, or from which it was forked."""
+    if found.agent is not None:
+        return parse.session_id(_parent(found, parsed))
+    origin = parsed.info.forked_from
+    return None if origin in (None, found.session) else parse.session_id(origin or "")
 
 
 def _parent(found: Transcript, parsed: Parsed) -> str:
@@ -166,6 +181,7 @@ def _meta(found: Transcript, parsed: Parsed) -> Json:
         "version": info.version,
         "entrypoint": info.entrypoint,
         "continued_in": info.continued_in,
+        FORKED_FROM: _origin(found, parsed) if found.agent is None else None,
         "unknown_records": info.unknown,
         "damaged_records": parsed.info.damage.records,
     }

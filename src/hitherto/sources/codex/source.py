@@ -78,6 +78,7 @@ class CodexSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
+    version: int = 1
 
     def folders(self) -> Sequence[Path]:
         return self.home / SESSIONS, self.home / ARCHIVED

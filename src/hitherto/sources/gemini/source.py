@@ -35,6 +35,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
+    version: int = 1
 
     def folders(self) -> Sequence[Path]:
         return (self.home / "tmp",)

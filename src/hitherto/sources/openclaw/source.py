@@ -106,6 +106,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
+    version: int = 1
 
     def folders(self) -> Sequence[Path]:
         return (self.home / "agents",)

@@ -26,6 +26,7 @@ class PiSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
+    version: int = 1
 
     def folders(self) -> Sequence[Path]:
         return (self.home,)

@@ -22,6 +22,8 @@ from hitherto.sources.port import Unreadable
 LARGEST = 1 << 30
 """A larger file is not read."""
 _PIECE = 8 << 20
+BESIDE = "beside/"
+"""What the names of raw copies of other files begin with; their paths from the transcript's folder follow."""
 MS = 1_000_000
 
 

@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS read (
     state   BLOB NOT NULL,
     PRIMARY KEY (source, key)
 ) WITHOUT ROWID;
+-- By which version of its reader a source was read last.
+CREATE TABLE IF NOT EXISTS reader (source TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
 -- Every sync reads all stamps, and rarely anything else.
 CREATE INDEX IF NOT EXISTS stamped ON read (source, key, stamp);
 """
@@ -36,6 +38,8 @@ STAMPS = "SELECT CAST(key AS TEXT), stamp FROM read WHERE source = ?"
 STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
 PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
 CLEAR = "UPDATE read SET state = x'' WHERE session = ? AND state <> x''"
+READER = "SELECT version FROM reader WHERE source = ?"
+PUT_READER = "INSERT OR REPLACE INTO reader VALUES (?, ?)"
 FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
 
 DAMAGED = (apsw.NotADBError, apsw.CorruptError)
@@ -77,6 +81,15 @@ class Ledger:
     def state(self, source: str, key: str) -> bytes | None:
         """The state to continue from."""
         return next((state for (state,) in self._rows(STATE, source, os.fsencode(key))), None)
+
+    def reader(self, source: str) -> int:
+        """By which version of its reader a source was read last; 1 if that is not known."""
+        return next((version for (version,) in self._rows(READER, source)), 1)
+
+    def put_reader(self, source: str, version: int) -> None:
+        """Note that all of a source was read by this version."""
+        with self._db:
+            self._db.execute(PUT_READER, (source, version))
 
     def put(self, read: Iterable[tuple[str, str, Seen, bytes]]) -> None:
         """Note what was read: source, key, what was seen, and the state to continue from."""

@@ -69,7 +69,8 @@ class Sync:
         await clear_ledger(self._sessions, self._who, self._ledger)
         known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
-        await self._changed(found, known)
+        outdated = {each.name for each in sources if self._ledger.reader(each.name) != each.version}
+        await self._changed(found, known, outdated)
         # Keys are paths: those of two agents are never the same.
         there = {each.key for each in found}
         unreadable = [each for each in found if not each.stamp]
@@ -77,6 +78,8 @@ class Sync:
             missing = (key for key in sorted(stamps.keys() - there) if not _is_unreadable(unreadable, key))
             await self._mark_gone(name, list(missing), there)
         await self._find_other_projects()
+        for source in sources:
+            self._ledger.put_reader(source.name, source.version)
         return self._report(len(found))
 
     async def sync_one(self, found: FoundSession, *, anew: bool = False) -> Report:
@@ -88,11 +91,18 @@ class Sync:
     def _report(self, found: int) -> Report:
         return Report(found=found, failed=tuple(self._failed), **self._counts)
 
-    async def _changed(self, found: Sequence[FoundSession], known: dict[str, dict[str, bytes]]) -> None:
+    async def _changed(
+        self,
+        found: Sequence[FoundSession],
+        known: dict[str, dict[str, bytes]],
+        outdated: Set[str] = frozenset(),
+    ) -> None:
+        """Read what changed, and all of the sources that an older reader has read."""
+        stamps = (
+            None if each.source.name in outdated else known[each.source.name].get(each.key) for each in found
+        )
         changed = [
-            (each, stamp)
-            for each in found
-            if (stamp := known[each.source.name].get(each.key)) != encode(each.stamp)
+            (each, stamp) for each, stamp in zip(found, stamps, strict=True) if stamp != encode(each.stamp)
         ]
         there = {each.identity for each in found} if changed else set()
         wanted = [
