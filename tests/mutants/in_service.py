@@ -6,6 +6,29 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
+        "copies-of-a-request-count-twice",
+        "service/admin/usage.py",
+        "lambda: list(each_once(requests, labels.rank))",
+        "lambda: [each for each in requests if each.log in labels.rank]",
+        "tests/service/test_usage.py::"
+        "test_copies_of_a_request_count_once_where_it_was_first_made[memory-same connection]",
+    ),
+    mutant(
+        "compaction-lowers-the-cost",
+        "service/records.py",
+        "        sums = sums._replace(cost=whole.cost)\n",
+        "",
+        "tests/service/test_usage.py::test_nothing_lowers_the_cost[memory-same connection]",
+    ),
+    mutant(
+        "unmeasured-context-is-never-compacted",
+        "values/token_count.py",
+        "        return Tokens(total(history).number, estimated=True)\n",
+        "        return Tokens(0, estimated=True)\n",
+        "tests/service/turns/test_compaction.py::"
+        "test_a_context_that_no_answer_has_measured_is_made_smaller_before_it_is_sent[memory]",
+    ),
+    mutant(
         "hidden-holder-is-dead",
         "holders.py",
         "    if not _exists(pid):\n        return True\n",

@@ -115,7 +115,8 @@ def superseded(entries: Iterable[CountedEntry]) -> list[str]:
 
 
 def each_once(requests: Iterable[Request], rank: Mapping[int, tuple[int, str]]) -> Iterator[Request]:
-    """The requests, each once: in the log of the lowest rank, and of its forms there the one that used the most.
+    """The requests, each once: in the log of the lowest rank, and as it is where most was written; a copy may have been
+    made before its answer was whole.
 
     Logs that have no rank are left out.
     """
@@ -124,8 +125,7 @@ def each_once(requests: Iterable[Request], rank: Mapping[int, tuple[int, str]]) 
         if request.log not in rank:
             continue
         known = found.get(request.key)
-        if known is None or _order(request, rank) < _order(known, rank):
-            found[request.key] = request
+        found[request.key] = request if known is None else _joined(known, request, rank)
     yield from found.values()
 
 
@@ -156,8 +156,10 @@ def sum_of(requests: Iterable[Request]) -> UsageSum:
     )
 
 
-def _order(request: Request, rank: Mapping[int, tuple[int, str]]) -> tuple[tuple[int, str], int, int]:
-    return rank[request.log], -request.output, -request.seq
+def _joined(one: Request, other: Request, rank: Mapping[int, tuple[int, str]]) -> Request:
+    first = min(one, other, key=lambda each: (rank[each.log], -each.output, -each.seq))
+    whole = max(one, other, key=lambda each: (each.output, each.log == first.log, each.seq))
+    return whole._replace(log=first.log, seq=first.seq, at=first.at)
 
 
 def _key(entry: CountedEntry, used: Usage, *, synced: bool) -> int:
