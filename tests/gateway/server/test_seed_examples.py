@@ -164,6 +164,14 @@ STEPS = [
     Step("session.question", NAMED, {**NAMED, "question": None}),
     Step("session.answer", {**NAMED, "tool_call_id": "x", "choice": "allow_once"}, {**NAMED, "answered": False}),
     Step("session.cancel", NAMED, {**NAMED, "cancelled": False}),
+    Step("session.inbox", NAMED, {**NAMED, "waiting": []}),
+    Step("session.inbox.cancel", {**NAMED, "message_id": "x"}, {**NAMED, "cancelled": False}),
+    Step("session.changes", NAMED, {**NAMED, "added": 0, "removed": 0, "files": []}),
+    Step(
+        "usage.report",
+        {"since": "2025-01-01", "until": "2035-01-01", "by": "session"},
+        {"since": "2025-01-01", "until": "2035-01-01", "zone": "UTC", "rows": list, "total": dict, "sessions": 0, "complete": bool},
+    ),
     Step("session.get", NAMED, DETAILS),
     Step("session.list", {}, {"sessions": [ROW], "total": 1}),
     Step("sessions.list", {}, {"sessions": [RUNTIME_ROW], "count": 1, "total": 1}),
@@ -257,8 +265,8 @@ STEPS = [
     Step("identity.unlink", ACCOUNT, {"unlinked": True}),
     Step("rpc.discover", {}, {"openrpc": str, "methods": list}),
 ]  # fmt: skip
-TOLD_LATER = {"session.subscribe", "session.unsubscribe"}
-"""Methods of which more than the answer matters: see below."""
+TOLD_LATER = {"session.inbox.move", "session.subscribe", "session.unsubscribe"}
+"""Methods of which more than the answer matters: see below, and the tests of the inbox."""
 
 
 def test_every_method_is_one_of_the_steps() -> None:
