@@ -39,6 +39,13 @@ UUID = "0192f7c4-9b1e-7abc-8def-0123456789AB"
         ("agent:a:x:dm:100%25", SessionKey(Kind.DIRECT_MESSAGE, "a", "x", "100%")),
         ("agent:x%3Ay:main", SessionKey(Kind.MAIN, "x:y")),
         ("agent:dm:dm:dm:dm", SessionKey(Kind.DIRECT_MESSAGE, "dm", "dm", "dm")),
+        ("agent:a:x:dm:u:thread:t", SessionKey(Kind.DIRECT_MESSAGE, "a", "x", "u", thread="t")),
+        ("agent:a:x:account:b:dm:u", SessionKey(Kind.DIRECT_MESSAGE, "a", "x", "u", "b")),
+        ("agent:a:x:account:b:group:g:thread:t%3A1", SessionKey(Kind.GROUP, "a", "x", "g", "b", "t:1")),
+        (
+            "agent:a:account:group:thread:thread:dm",
+            SessionKey(Kind.GROUP, "a", "account", "thread", thread="dm"),
+        ),
     ],
 )
 def test_a_spelling_is_this_key_and_back(text: str, key: SessionKey) -> None:
@@ -125,6 +132,12 @@ def test_no_key_can_be_made_that_has_no_spelling(
 ) -> None:
     with pytest.raises(InvalidKey):
         SessionKey(kind, agent, channel, name)
+    with pytest.raises(InvalidKey):
+        SessionKey(Kind.MAIN, "a", thread="t")
+    with pytest.raises(InvalidKey):
+        SessionKey(Kind.TASK, "a", name="n", account="b")
+    with pytest.raises(InvalidKey):
+        SessionKey(Kind.GROUP, "a", "x", "g", thread="")
 
 
 NAMES = st.text(min_size=1, max_size=30)
@@ -136,8 +149,9 @@ def keys(draw: st.DrawFn) -> SessionKey:
     kind = draw(st.sampled_from(Kind))
     channel = draw(NAMES) if "{channel}" in FORMS[kind] else None
     name = draw(st.uuids().map(str) if kind is Kind.EPHEMERAL else NAMES) if "{name}" in FORMS[kind] else None
+    more = [draw(st.none() | NAMES) if "{thread}" in FORMS[kind] else None for _ in range(2)]
     try:
-        return SessionKey(kind, draw(NAMES), channel, name)
+        return SessionKey(kind, draw(NAMES), channel, name, *more)
     except InvalidKey:
         return SessionKey(Kind.MAIN, "main")
 
@@ -155,8 +169,8 @@ def test_two_keys_never_have_one_spelling(one: SessionKey, other: SessionKey) ->
 
 @given(st.one_of(st.text(alphabet=st.characters()), st.lists(
     st.sampled_from(
-        ["agent", "subagent", "main", "cron", "dm", "group", "ephemeral", "a", "", UUID, "é", "%C3%A9", "%41", "%"]
-    ), max_size=7
+        ["agent", "subagent", "main", "cron", "dm", "group", "account", "thread", "ephemeral", "a", "", UUID, "é", "%C3%A9", "%41", "%"]
+    ), max_size=9
 ).map(":".join)))  # fmt: skip
 def test_every_key_that_is_accepted_has_one_spelling(text: str) -> None:
     try:
@@ -220,6 +234,18 @@ def test_a_message_in_a_group_goes_to_the_group_whatever_the_scope() -> None:
 def test_a_message_from_an_impossible_channel_is_refused(channel: str, scope: DmScope) -> None:
     with pytest.raises(InvalidKey):
         route("main", Account(channel, "alice"), scope=scope)
+
+
+def test_accounts_and_threads_have_sessions_of_their_own() -> None:
+    peer = Account("x", "u")
+    given = [(None, None), ("b", None), (None, "t"), ("b", "t"), ("t", "b")]
+    for group in (None, "g"):
+        keys = {str(route("a", peer, group=group, account=one, thread=two).key) for one, two in given}
+        assert len(keys) == len(given)
+    shared = route("a", peer, account="b", thread="t", scope=DmScope.MAIN)
+    assert str(shared.key) == "agent:a:main"
+    linked = route("a", peer, account="b", thread="t", canonical=Account("irc", "i"))
+    assert str(linked.key) == "agent:a:irc:dm:i:thread:t"
 
 
 def test_a_scope_has_two_spellings() -> None:

@@ -1,13 +1,16 @@
 """Session keys: which conversation a message of a chat channel belongs to. Pure.
 
-| kind          | spelling                                |
-|---------------|-----------------------------------------|
+| kind          | spelling |
+|---------------|---|
 | main          | `agent:{agent}:main`                    |
 | directmessage | `agent:{agent}:{channel}:dm:{user}`     |
 | group         | `agent:{agent}:{channel}:group:{group}` |
 | task          | `agent:{agent}:cron:{job}`              |
 | subagent      | `subagent:agent:{agent}:{subagent}`     |
 | ephemeral     | `agent:{agent}:ephemeral:{uuid}`        |
+
+The key of a chat, direct or in a group, may also name the account of the gateway's own that it is held with, behind the
+channel (`agent:{agent}:{channel}:account:{account}:dm:{user}`), and a thread in it, at its end (`…:thread:{thread}`).
 
 Every name in a key is percent-encoded (RFC 3986): ASCII letters, digits and `-._~` stand for themselves, all else is
 the `%XX` of its UTF-8 bytes. So any id of any network can be a name, a key has exactly one spelling, and two names never
@@ -43,31 +46,42 @@ class Kind(StrEnum):
 
 FORMS: Mapping[Kind, str] = {
     Kind.MAIN: "agent:{agent}:main",
-    Kind.DIRECT_MESSAGE: "agent:{agent}:{channel}:dm:{name}",
-    Kind.GROUP: "agent:{agent}:{channel}:group:{name}",
+    Kind.DIRECT_MESSAGE: "agent:{agent}:{channel}[:account:{account}]:dm:{name}[:thread:{thread}]",
+    Kind.GROUP: "agent:{agent}:{channel}[:account:{account}]:group:{name}[:thread:{thread}]",
     Kind.TASK: "agent:{agent}:cron:{name}",
     Kind.SUBAGENT: "subagent:agent:{agent}:{name}",
     Kind.EPHEMERAL: "agent:{agent}:ephemeral:{name}",
 }
+"""How keys are spelled; what is in brackets may be left out."""
+_OPTIONAL = re.compile(r"\[([^\]]*)\]")
 _PATTERNS = {
-    kind: re.compile(re.sub(r"\{(\w+)\}", rf"(?P<\1>{_NAME})", form)) for kind, form in FORMS.items()
+    kind: re.compile(re.sub(r"\{(\w+)\}", rf"(?P<\1>{_NAME})", _OPTIONAL.sub(r"(?:\1)?", form)))
+    for kind, form in FORMS.items()
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """A well-formed key; `name` is the user, group, job, subagent or UUID, as it is known outside. Raises `InvalidKey`."""
+    """A well-formed key; `name` is the user, group, job, subagent or UUID, as it is known outside. Raises `InvalidKey`.
+
+    A chat may be held with one of several accounts of the gateway's own, and in a thread.
+    """
 
     kind: Kind
     agent: str
     channel: str | None = None
     name: str | None = None
+    account: str | None = None
+    thread: str | None = None
 
     def __post_init__(self) -> None:
         form = FORMS[self.kind]
         for what, text in (("channel", self.channel), ("name", self.name)):
             if (text is not None) != (f"{{{what}}}" in form):
                 raise InvalidKey(f"a {self.kind} key {'needs a' if text is None else 'has no'} {what}")
+        for what, text in (("account", self.account), ("thread", self.thread)):
+            if text is not None and f"{{{what}}}" not in form:
+                raise InvalidKey(f"a {self.kind} key has no {what}")
         if self.channel in _RESERVED:
             raise InvalidKey(f"{self.channel!r} is reserved and cannot be the name of a channel")
         if self.kind is Kind.EPHEMERAL and not _UUID.fullmatch(self.name or ""):
@@ -76,9 +90,18 @@ class SessionKey:
             raise InvalidKey(f"a session key may have at most {KEY_CHARS} characters")
 
     def __str__(self) -> str:
-        names = {"agent": self.agent, "channel": self.channel, "name": self.name}
+        names = {
+            "agent": self.agent,
+            "channel": self.channel,
+            "name": self.name,
+            "account": self.account,
+            "thread": self.thread,
+        }
         encoded = {what: _encoded(what, name) for what, name in names.items() if name is not None}
-        return FORMS[self.kind].format_map(encoded)
+        form = _OPTIONAL.sub(
+            lambda part: part[1] if part[1].split(":")[1] in encoded else "", FORMS[self.kind]
+        )
+        return form.format_map(encoded)
 
 
 def parse_key(text: str) -> SessionKey:
@@ -87,7 +110,7 @@ def parse_key(text: str) -> SessionKey:
         raise InvalidKey(f"a session key may have at most {KEY_CHARS} characters, this one has {len(text)}")
     for kind, pattern in _PATTERNS.items():
         if found := pattern.fullmatch(text):
-            names = {what: _decoded(name) for what, name in found.groupdict().items()}
+            names = {what: _decoded(name) for what, name in found.groupdict().items() if name is not None}
             return SessionKey(kind, **names)
     raise InvalidKey(
         f"{text!a:.120} is not a session key: use one of {', '.join(FORMS.values())}, and percent-encode everything but "
@@ -210,28 +233,36 @@ def route(
     peer: Account,
     *,
     group: str | None = None,
+    account: str | None = None,
+    thread: str | None = None,
     scope: DmScope | None = None,
     scopes: DmScopes = DmScopes(),  # noqa: B008 - a frozen value
     canonical: Account | None = None,
 ) -> Route:
     """The session of a message from `peer` to `agent`; `scope` is the caller's own wish.
 
+    `account` is the one of the gateway's own that it was sent to, if the gateway has several on the channel: what is said to
+    one is unknown to the other. A `thread` of a chat is a session of its own, unless all direct messages share one.
+
     `canonical` is the account that the peer's is linked to, by a link that was verified: under `per_peer` the person has
     one session, whichever account they write from. An account without a link is a person of its own, because the same
     id on two channels may be two people. Raises `InvalidKey`.
     """
     holds, where = (scope, "asked for") if scope is not None else scopes.holding(agent, peer.channel)
-    own = SessionKey(Kind.DIRECT_MESSAGE, agent, *peer)
+    own = SessionKey(Kind.DIRECT_MESSAGE, agent, *peer, account, thread)
     if group is not None:
-        shared = SessionKey(Kind.GROUP, agent, peer.channel, group)
-        return Route(shared, holds, "a message in a group belongs to the group's session, whoever wrote it")
+        shared = SessionKey(Kind.GROUP, agent, peer.channel, group, account, thread)
+        place = "group" if thread is None else "thread"
+        return Route(
+            shared, holds, f"a message in a {place} belongs to the {place}'s session, whoever wrote it"
+        )
     why = f"dm_scope is {holds} ({where})"
     if holds is DmScope.MAIN:
         return Route(
             SessionKey(Kind.MAIN, agent), holds, f"{why}: all direct messages share the main session"
         )
     if holds is DmScope.PER_PEER and canonical is not None:
-        linked = SessionKey(Kind.DIRECT_MESSAGE, agent, *canonical)
+        linked = SessionKey(Kind.DIRECT_MESSAGE, agent, *canonical, thread=thread)
         return Route(linked, holds, f"{why}, and this account is linked to that of {canonical.channel}")
     rule = "an account without a link is a person of its own"
     if holds is DmScope.PER_CHANNEL_PEER:

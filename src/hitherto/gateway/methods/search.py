@@ -33,12 +33,15 @@ class Resolve(Params, frozen=True, kw_only=True):
 
 
 class ResolveRoute(Params, frozen=True, kw_only=True):
-    """Who writes to which agent, and where."""
+    """Who writes to which agent, and where. `account_id` is your own account on the channel that it was sent to, if you have
+    several there."""
 
     agent_id: Name
     channel: Name
     peer_id: Name
     group_id: Name | None = None
+    account_id: Name | None = None
+    thread_id: Name | None = None
     dm_scope: str | None = None
 
 
@@ -102,6 +105,8 @@ async def resolve_route(call: Call[ResolveRoute]) -> Routed:
         given.agent_id,
         peer,
         group=given.group_id,
+        account=given.account_id,
+        thread=given.thread_id,
         scope=None if given.dm_scope is None else dm_scope(given.dm_scope),
         scopes=call.context.dm_scopes,
         canonical=await call.sessions.identities.linked(call.who, *peer),

@@ -246,7 +246,8 @@ def _holder(role: str, channel: str | None) -> Identity:
 
 
 def _person(key: SessionKey) -> Identity:
-    """Whoever writes on a channel: the same id on two channels is not one person."""
+    """Whoever writes on a channel: the same id on two channels, or to two accounts, is not one person."""
     among = "group:" if key.kind is Kind.GROUP else ""
-    name = f"{encode_name(key.channel or '')}:{among}{encode_name(key.name or '')}"
+    held = "" if key.account is None else f"account:{encode_name(key.account)}:"
+    name = f"{encode_name(key.channel or '')}:{held}{among}{encode_name(key.name or '')}"
     return Identity(role=GUEST, identity_id=name, source_channel=key.channel)
