@@ -224,7 +224,7 @@ def test_a_session_of_another_agent_goes_on_as_one_fork(
     assert fork.id in first.err
     here.ok("prompt", "--session", transcript, "And a plum?")
     assert asked(provider)[-3:] == ["And a pear?", "Noted.", "And a plum?"]
-    assert len(sessions_of(here)) == 2
+    assert len(sessions_of(here)) == 1  # the fork takes its place
     assert texts_of(here, transcript) == ["How do I prune a quince tree?", "In late winter."]
 
 
