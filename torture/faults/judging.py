@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from hitherto.service import Sessions
 from tests.support.outcomes import outcome, plain
 from torture.faults.operations import FIRST_ID, Ids, Operation, opened, state_of
+from torture.trial.program import at_work
 
 TYPED = frozenset({"store_unavailable", "store_full", "store_damaged", "store_error"})
 """What may be said of a disk, a memory or a database that fails: nothing of the caller's request is wrong."""
@@ -47,6 +48,7 @@ class Judge:
             if not has_struck:
                 return
             self.sums["faults"] += 1
+            at_work()
         self.wrong.append(f"{name}: never passed")
 
     async def operated(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ Environment = Mapping[str, str]
 """What a process is given to run the program that is tried; nothing for the program as it is."""
 ProgramTrial = Callable[[Setting, Environment], Outcome]
 PATIENCE = 3_600
+"""Seconds: a process that does and says nothing for so long is stuck."""
 
 
 def whole(trial: ProgramTrial) -> Trial:
@@ -64,20 +67,50 @@ def _within(setting: Setting, name: str) -> Setting:
 
 
 def apart(work: Callable[..., Any], environment: Environment, **given: Any) -> Any:
-    """What a function of a module gives in a process that runs the program under trial. All values are plain JSON."""
+    """What a function of a module gives in a process that runs the program under trial. All values are plain JSON.
+
+    It may take as long as it likes while it says now and then that it is at work, by `at_work`.
+    """
     name = f"{work.__module__}:{work.__name__}"
-    ran = subprocess.run(
-        [sys.executable, "-m", "torture.trial.program", name],
-        input=json.dumps(given).encode(),
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    if ran.returncode != 0:
-        raise RuntimeError(f"{name} ended with {ran.returncode}: {ran.stderr.decode()[-4000:]}")
-    return json.loads(ran.stdout.splitlines()[-1])
+    with tempfile.TemporaryFile() as given_file, tempfile.TemporaryFile() as errors:
+        given_file.write(json.dumps(given).encode())
+        given_file.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "torture.trial.program", name],
+            stdin=given_file,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+        )
+        try:
+            said = _said_by(process, name)
+            status = process.wait(PATIENCE)
+        finally:
+            process.kill()
+            process.wait()
+        if status != 0:
+            errors.seek(0)
+            raise RuntimeError(f"{name} ended with {status}: {errors.read().decode()[-4000:]}")
+    return json.loads(said.splitlines()[-1])
+
+
+def _said_by(process: subprocess.Popen[bytes], name: str) -> bytes:
+    """All that it writes, until it ends."""
+    assert process.stdout is not None
+    said = bytearray()
+    with process.stdout as out:
+        while select.select([out], [], [], PATIENCE)[0]:
+            if not (more := os.read(out.fileno(), 1 << 16)):
+                return bytes(said)
+            said += more
+    raise RuntimeError(f"{name} has said nothing for {PATIENCE} seconds")
+
+
+def at_work() -> None:
+    """In a process that was started by `apart`: say that something was done."""
+    sys.stdout.write(".")
+    sys.stdout.flush()
 
 
 def store_in(folder: Path, name: str = "hitherto") -> str:
