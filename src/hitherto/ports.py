@@ -132,10 +132,25 @@ class InboxSize(NamedTuple):
     bytes: int
 
 
+class SearchKey(NamedTuple):
+    """Where a document stands in the order of search: by the time it was said, and `tie` among those of one moment.
+
+    `order` names the order itself: a store that has changed its order knows the keys of the earlier one by it.
+    """
+
+    at: int
+    tie: int
+    order: int = 0
+
+    def above(self) -> SearchKey:
+        """The next higher key: strictly below it are this one and all that is older."""
+        return self._replace(tie=self.tie + 1)
+
+
 class Match(NamedTuple):
     """A document that matches: an entry (`place`) or a session's titles (`place` is None, `num` the session)."""
 
-    number: int
+    key: SearchKey
     num: int
     place: EntryPlace | None
 
@@ -300,12 +315,21 @@ class Reader(Protocol):
         """Numbers of the owner's sessions that have any span, present or checkpoint's, over this log."""
 
     async def matches(
-        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+        self,
+        owner: str,
+        terms: Sequence[Term],
+        kind: str | None,
+        before: SearchKey | None,
+        limit: int,
+        *,
+        every: bool = True,
     ) -> list[Match]:
-        """The owner's documents with all terms, newest document first, from strictly below number `before`.
+        """The owner's documents with all terms, or with any of them if not `every`, newest first by the time they were said, from strictly below `before`.
 
-        `kind` is a role, `title`, or None for all. No terms: all documents of that kind. All that was committed
-        before the transaction began is found; what was deleted or erased is not.
+        An entry was said at its `at`, a session's titles when the session was created, as `said_at` bounds both; of one
+        moment, what was stored last comes first. `kind` is a role, `title`, or None for all. No terms: all documents of
+        that kind. All that was committed before the transaction began is found; what was deleted or erased is not.
+        Raises `InvalidCursor` if `before` is a key of an order that the store has left.
         """
 
     async def unindexed(self) -> int:
@@ -633,5 +657,5 @@ class Connect(Protocol):
 
 __all__ = [
     "CURRENT", "Activity", "Connect", "Health", "InboxSize", "ListKey", "Losses", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
-    "Record", "Rescan", "Row", "Scan", "Spot", "Store", "Totals", "Writer", "packed",
+    "Record", "Rescan", "Row", "Scan", "SearchKey", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

@@ -312,6 +312,14 @@ def test_nothing_that_was_said_can_look_like_a_heading(shell: Shell) -> None:
     assert [line for line in shown if line.startswith(("assistant", "title:"))] == ["title: forged"]
 
 
+def test_a_question_finds_the_best_match(shell: Shell) -> None:
+    (right,) = make(shell, "first")
+    shell.ok("append", right, "the upload retries three times")
+    assert shell.ok("search", "how often do we retry uploading").out == ""
+    found = shell.ok("search", "--best", "how often do we retry uploading").lines
+    assert [line.split("\t")[0] for line in found] == [right]
+
+
 def test_search_prints_the_hit_of_each_session(shell: Shell) -> None:
     one, two = make(shell, "first", "second")
     shell.ok("append", one, "the parser is slow")

@@ -171,9 +171,14 @@ MUTANTS = (
         "search-without-owner-sqlite",
         (
             Change(
-                "stores/sqlite/search_index.py",
-                """query = _query((f"o{owner}", kind and f"k{kind}"), terms)""",
-                """query = _query((f"o{owner}", kind and f"k{kind}"), terms).replace(f'"o{owner}"', '"o" *')""",
+                "stores/sqlite/documents/by_time.py",
+                """    own = f"{document.owner}{SIGN}\"""",
+                """    own = f"1{SIGN}\"""",
+            ),
+            Change(
+                "stores/sqlite/documents/by_time.py",
+                """    phrase = " ".join(f"{owner}{SIGN}{token}" for token in term.tokens)""",
+                """    phrase = " ".join(f"1{SIGN}{token}" for token in term.tokens)""",
             ),
             Change(
                 "stores/sqlite/read_tx.py",
@@ -188,8 +193,8 @@ MUTANTS = (
         (
             Change(
                 "stores/postgres/search.py",
-                "WHERE owner = %(owner)s AND number",
-                "WHERE owner <> '' AND number",
+                '_BELOW = "owner = %(owner)s AND',
+                '_BELOW = "owner <> %(owner)s || 1::text AND',
             ),
             Change(
                 "stores/postgres/search.py",
@@ -406,7 +411,7 @@ MUTANTS = (
     mutant(
         "index-row-left-after-erase-postgres",
         "stores/postgres/write_tx.py",
-        "UPDATE entry SET payload = %b, crc = %s, number = NULL, words = NULL WHERE",
+        "UPDATE entry SET payload = %b, crc = %s, number = NULL, said = NULL, words = NULL WHERE",
         "UPDATE entry SET payload = %b, crc = %s WHERE",
         "tests/service/search/test_sessions.py::test_what_is_deleted_erased_or_rewound_away_is_not_found[postgres-second connection]",
     ),

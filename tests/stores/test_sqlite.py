@@ -23,6 +23,7 @@ from msgspec.structs import replace
 import hitherto
 from hitherto.errors import (
     AlreadyExists,
+    InvalidCursor,
     SchemaTooNew,
     StoreDamaged,
     StoreError,
@@ -40,12 +41,13 @@ from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, Search
 from hitherto.stores.sqlite.store import SqliteStore, connect
 from hitherto.stores.sqlite.write_tx import MANY_HOT
 from hitherto.values.facts import RivalQuery
+from hitherto.values.words import parse_words
 from tests.support.paths import ROOT
 from tests.support.waits import arrives, is_set, until
 
 
-def said(text: str, role: str = "user") -> Draft:
-    return Draft(role=role, parts=(Text(text=text),))  # type: ignore[arg-type]  # tests give only real roles
+def said(text: str, role: str = "user", at: int | None = None) -> Draft:
+    return Draft(role=role, parts=(Text(text=text),), at=at)  # type: ignore[arg-type]  # tests give only real roles
 
 
 @pytest.fixture
@@ -691,7 +693,7 @@ async def test_an_entry_that_cannot_be_read_hides_no_other(sessions: Sessions, s
     await sessions.append(LOCAL, session.id, [said("broken"), said("innocent")])
     store._writer.connection.execute("UPDATE entry SET payload = x'00' WHERE pos & 16777215 = 1")
     store._index.catch_up()
-    found = fetch(store._index._index(), "SELECT count(*) FROM doc WHERE doc MATCH 'innocent'")
+    found = fetch(store._index._index(), "SELECT count(*) FROM said WHERE said MATCH '\"1\u00b7innocent\"'")
     assert found == [(1,)]
     assert store._index.is_whole()
 
@@ -804,7 +806,7 @@ async def test_what_is_removed_in_many_batches_is_all_dropped(sessions: Sessions
     store._index.catch_up()
     await sessions.delete(LOCAL, session.id)
     store._index.catch_up()
-    assert fetch(store._index._index(), "SELECT count(*) FROM doc") == [(0,)]
+    assert fetch(store._index._index(), "SELECT count(*) FROM said") == [(0,)]
 
 
 async def test_doctor_raises_no_alarm_about_what_is_written_meanwhile(
@@ -897,7 +899,10 @@ async def test_the_index_holds_no_row_of_what_was_removed(
         await sessions.delete(LOCAL, session.id)
     await sessions.search(LOCAL, "medlar")
     index = open_file(file.with_name(file.name + "-search"))
-    assert fetch(index, "SELECT rowid FROM doc WHERE doc MATCH 'persimmon'") == []
+    assert fetch(index, "SELECT rowid FROM said WHERE said MATCH '\"1\u00b7persimmon\"'") == []
+    assert bool(fetch(index, "SELECT rowid FROM said WHERE said MATCH '\"1\u00b7medlar\"'")) == (
+        removal == "erase"
+    )
     index.close()
     assert store._index.is_whole()
 
@@ -1073,3 +1078,88 @@ async def test_two_connections_never_give_the_same_number(sessions: Sessions, fi
     assert len(known) == len(set(known)) == 6 + 7
     assert len(changes) == len(set(changes))
     assert len((await sessions.search(LOCAL, "turn")).hits) == 7
+
+
+EARLIER_INDEX = """
+DROP TABLE said; DROP TABLE place; DROP TABLE crowded;
+CREATE VIRTUAL TABLE doc USING fts5 (own, text, content = '', contentless_delete = 1, tokenize = 'ascii');
+UPDATE fed SET upto = 0; DELETE FROM day;
+PRAGMA user_version = 4;
+"""
+"""What makes the index one of an earlier version, which has nothing in it yet."""
+
+
+async def test_an_index_of_an_earlier_version_is_searched_until_the_new_order_is_made(file: Path) -> None:
+    url = f"sqlite:///{file}"
+    async with hitherto.open(url) as sessions:
+        made = [await sessions.create(LOCAL, title="Other") for _ in range(4)]
+        for age, session in zip((2, 0, 3, 1), made, strict=True):
+            await sessions.append(LOCAL, session.id, [said("quince", at=1_000_000 - 1_000 * age)] * 400)
+        await sessions.search(LOCAL, "quince")
+    index = open_file(file.with_name(file.name + "-search"))
+    index.execute(EARLIER_INDEX)
+    index.close()
+    async with connect(url) as store:
+        assert isinstance(store, SqliteStore)
+        sessions = Sessions(store)
+        store._index._closing.set()  # the background rests
+        (first, *_), cursor = await page_of(sessions, "quince", 1)
+        assert first == made[3].id  # what was stored last
+        assert store._index.rebuilding() == (0, 1604)
+        assert store._index._rebuild_step()
+        assert store._index.rebuilding() == (1004, 1604)
+        assert (await page_of(sessions, "quince", 4))[0] == [session.id for session in reversed(made)]
+        newest = await sessions.append(LOCAL, made[2].id, said("medlar"))
+        assert len((await sessions.search(LOCAL, "medlar")).hits) == 1
+        await sessions.erase(LOCAL, made[2].id, newest.entries[0])
+        store._index.catch_up()
+        assert store._index.rebuilding() is None
+        assert (await page_of(sessions, "quince", 4))[0] == [made[age].id for age in (1, 3, 0, 2)]
+        assert (await sessions.search(LOCAL, "medlar")).hits == ()
+        with pytest.raises(InvalidCursor):
+            await sessions.search(LOCAL, "quince", limit=1, cursor=cursor)
+        assert (await sessions.admin.check(repair=False)).problems == ()
+        assert fetch(store._index._index(), "SELECT name FROM sqlite_schema WHERE name = 'doc'") == []
+
+
+async def test_the_background_makes_the_new_order(file: Path) -> None:
+    url = f"sqlite:///{file}"
+    async with hitherto.open(url) as sessions:
+        made = [await sessions.create(LOCAL, title="Other") for _ in range(3)]
+        for at, session in zip((7_000, 9_000, 8_000), made, strict=True):
+            await sessions.append(LOCAL, session.id, said("quince", at=at))
+        await sessions.search(LOCAL, "quince")
+    index = open_file(file.with_name(file.name + "-search"))
+    index.execute(EARLIER_INDEX)
+    index.close()
+    async with connect(url) as store:
+        assert isinstance(store, SqliteStore)
+        sessions = Sessions(store)
+        await sessions.search(LOCAL, "quince")
+        words = store._index
+
+        async def is_done() -> bool:
+            return words.rebuilding() is None
+
+        await until(is_done, "the background to put the documents in order")
+        assert (await page_of(sessions, "quince", 3))[0] == [made[age].id for age in (1, 2, 0)]
+
+
+async def page_of(sessions: Sessions, query: str, limit: int) -> tuple[list[str], str | None]:
+    page = await sessions.search(LOCAL, query, limit=limit)
+    return [hit.session.id for hit in page.hits], page.cursor
+
+
+async def test_many_messages_of_one_moment_have_a_place_each(sessions: Sessions, store: SqliteStore) -> None:
+    session = await sessions.create(LOCAL, title="Other")
+    for _ in range(3):
+        await sessions.append(LOCAL, session.id, [said("quince", at=5_000)] * 700)
+        store._index.catch_up()
+    later = await sessions.append(LOCAL, session.id, [said("quince", at=5_000 + 10_000)])
+    (hit,) = (await sessions.search(LOCAL, "quince")).hits
+    assert hit.entry == later.entries[0]
+    assert (
+        len(await store.read(lambda tx: tx.matches(LOCAL.owner, parse_words("quince"), None, None, 9_999)))
+        == 2_101
+    )
+    assert store._index.is_whole()

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from hitherto.model import LOCAL
 from hitherto.stores.postgres.rows import LANES
-from hitherto.stores.postgres.search import BLOCKS, mark
+from hitherto.stores.postgres.search import BLOCKS, TIME_BLOCKS, mark
 from hitherto.values.days import DAY_MS
 from torture.load.store_growth import PER_DAY, RARE
 
@@ -24,8 +24,13 @@ SELECT column_name FROM information_schema.columns WHERE table_schema = 'public'
 """
 SHIFT = f"copy * %(sessions)s / {PER_DAY}"
 BLOCK_MARKS = ", ".join(f"%(mark)s || '{size}' || (number >> {bits})" for size, bits in BLOCKS.items())
+TIME_MARKS = ", ".join(f"%(mark)s || '{size}' || (said >> {bits})" for size, bits in TIME_BLOCKS.items())
 MOVED_MARKS = BLOCK_MARKS.replace("(number", "((number + copy * %(documents)s)")
-TOLD_ANEW = f"ts_delete(words, ARRAY['{RARE}', {BLOCK_MARKS}]) || array_to_tsvector(ARRAY[{MOVED_MARKS}])"
+SAID = f"said + {SHIFT} * {DAY_MS}"
+TOLD_ANEW = f"""
+ts_delete(words, ARRAY['{RARE}', {BLOCK_MARKS}, {TIME_MARKS}]) || array_to_tsvector(ARRAY[{MOVED_MARKS}])
+    || moment_marks(({SAID})::bigint, %(mark)s)
+"""
 NUM, LOG, NUMBER = (
     f"{column} + copy * %({count})s"
     for column, count in (("num", "sessions"), ("log", "sessions"), ("number", "documents"))
@@ -48,8 +53,8 @@ COPIED: dict[str, dict[str, str]] = {
     },
     "span": {"num": NUM, "log": LOG},
     "day": {"num": NUM, "day": f"day + {SHIFT}"},
-    "title": {"num": NUM, "number": NUMBER, "words": TOLD_ANEW},
-    "entry": {"log": LOG, "number": NUMBER, "words": TOLD_ANEW, "payload": SAID_LATER},
+    "title": {"num": NUM, "number": NUMBER, "said": SAID, "words": TOLD_ANEW},
+    "entry": {"log": LOG, "number": NUMBER, "said": SAID, "words": TOLD_ANEW, "payload": SAID_LATER},
 }
 """By table, the columns that are not the same in a copy."""
 COUNTED: tuple[LiteralString, ...] = (

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 import hitherto
 from hitherto.errors import HithertoError
 from hitherto.recall.tools import Recall
+from hitherto.service.search.sessions import Order
 
 P = ParamSpec("P")
 UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
@@ -39,11 +40,14 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
 
     @tool
     @_as_json
-    async def sessions_search(query: str, limit: int = 10, cursor: str | None = None) -> Any:
-        """Search all earlier conversations. A message must contain all words; "phrases" and prefix* work, and so do
-        title: tag: cwd: agent: role: before: after:. Returns one hit per session, newest first. To read around a hit,
-        call sessions_read with `around` set to its message_id. Pass `cursor` to get the next page."""
-        return await recall().search(query, limit, cursor)
+    async def sessions_search(
+        query: str, limit: int = 10, cursor: str | None = None, order: Order = "best"
+    ) -> Any:
+        """Search all earlier conversations. Ask a question, or give words: any of them will do, in any form, and rare ones
+        count for more. "phrases" and prefix* work, and so do title: tag: cwd: agent: role: before: after:. Returns one hit
+        per session, best match first; with order "newest", messages that contain all words, newest first. To read around
+        a hit, call sessions_read with `around` set to its message_id. Pass `cursor` to get the next page."""
+        return await recall().search(query, limit, cursor, order)
 
     @tool
     @_as_json

@@ -33,6 +33,8 @@ from hitherto.model import (
 )
 from hitherto.secrets import BEYOND, CUT, redact, without_half_a_word
 from hitherto.service import Sessions
+from hitherto.service.search.question import looked_for
+from hitherto.service.search.sessions import Order
 from hitherto.service.transfer.export import Beside
 from hitherto.values import words
 from hitherto.values.words import Term
@@ -63,7 +65,7 @@ class SessionRow(Value, frozen=True, omit_defaults=True):
 
 
 class FoundMessage(Value, frozen=True, omit_defaults=True):
-    """The newest message of a session with all the words; `more` is the number of other matching messages."""
+    """The best message of a session, or the newest; `more` is the number of other matching messages."""
 
     session_id: str
     title: str | None
@@ -76,7 +78,7 @@ class FoundMessage(Value, frozen=True, omit_defaults=True):
 
 
 class SearchAnswer(Value, frozen=True):
-    """Newest first. Pass `cursor` to get the next page; null at the end."""
+    """Best match first, or newest. Pass `cursor` to get the next page; null at the end."""
 
     hits: tuple[FoundMessage, ...]
     cursor: str | None
@@ -136,13 +138,17 @@ class Recall:
         self._sessions, self._who, self._page = sessions, who, page.rstrip("/")
         self._beside = beside
 
-    async def search(self, query: str, limit: int = 10, cursor: str | None = None) -> SearchAnswer:
-        """Messages that have all these words."""
+    async def search(
+        self, query: str, limit: int = 10, cursor: str | None = None, order: Order = "best"
+    ) -> SearchAnswer:
+        """Messages that answer a question best, or the newest that have all the words."""
         if not query.strip():
             raise InvalidInput("the query is empty: give the words to search for")
-        found = await self._sessions.search(self._who, query, cursor=cursor, limit=_bounded(limit, HITS))
+        found = await self._sessions.search(
+            self._who, query, cursor=cursor, limit=_bounded(limit, HITS), order=order
+        )
         entries = [await self._found(hit) for hit in found.hits]
-        snippets = await self._beside(_snippets, entries, words.parse_query(query).terms)
+        snippets = await self._beside(_snippets, entries, looked_for(query, order))
         hits = [
             FoundMessage(
                 session_id=hit.session.id,

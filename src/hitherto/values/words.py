@@ -31,6 +31,9 @@ single letter or digit."""
 PHRASE_TOKENS = 64
 SNIPPET_WIDTH = 160
 
+LAST_MOMENT = (1 << 43) - 1
+"""Milliseconds since 1970, in the year 2248: what is said later, or before 1970, counts as said at this end of time."""
+
 # PostgreSQL keeps no position behind this one, and no more than so many of one word.
 LAST_POSITION = 16_383
 POSITIONS = 255
@@ -71,6 +74,11 @@ def searchable(text: str) -> str:
     if b"aA" in shape or b"AAa" in shape or b"0Aa" in shape:
         return f"{_lowered(plain)} {_lowered(' '.join(_camel_parts(plain)))}"
     return _lowered(plain)
+
+
+def said_at(at: int) -> int:
+    """The moment by which a document is put in order, for one that was said then."""
+    return min(max(at, 0), LAST_MOMENT)
 
 
 def tokens(normalised: str) -> list[str]:
@@ -169,6 +177,12 @@ def _lowered(plain: str) -> str:
     raw = plain.encode()
     lowered = raw.translate(_LOWER).decode()
     return _OVERLONG.sub(r"\1", lowered) if _OVERLONG_SHAPE in raw.translate(_RUNS) else lowered
+
+
+def camel_parts(text: str) -> list[str]:
+    """The parts of the camelCase words of a query, folded, each once."""
+    found = (part for words in _camel_parts(_folded(text[:QUERY_CHARS])) for part in words.split())
+    return list(dict.fromkeys(map(_lowered, found)))
 
 
 def _camel_parts(plain: str) -> Iterable[str]:

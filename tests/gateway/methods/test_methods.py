@@ -649,6 +649,9 @@ async def test_a_search_tells_session_and_message(ann_asks: Asker, clock: Clock)
     await ann_asks.say("a needle", "another needle")
     clock.advance()
     await ann_asks.say("a needle", session_key="agent:main:x:dm:u")
+    best = await ann_asks.ask("session.search", query="which needles", order="best")
+    assert best["results"]
+    assert (await ann_asks.ask("session.search", query="which needles"))["results"] == []
     found = await ann_asks.ask("session.search", query="needle", limit=1)
     (hit,) = found["results"]
     assert set(hit) == {"session_key", "session_id", "title", "message_id", "snippet", "more"}

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from hitherto.errors import InvalidCursor
 from hitherto.model import Draft, Filter, Principal, Text, Thought, ToolCall, ToolResult
-from hitherto.ports import Store
+from hitherto.ports import SearchKey, Store
 from hitherto.service import Sessions
+from hitherto.values.cursors import seal_cursor
 from hitherto.values.days import DAY_MS
 from hitherto.values.words import parse_query
 from tests.support.conversations import finds, hits, listed, say, started, talk
@@ -391,12 +393,59 @@ async def test_the_store_finds_the_newest_documents_first_however_many_there_are
         session = await sessions.create(who)
         await sessions.append(who, session.id, [say(f"needle {number}") for number in range(count)])
 
-    async def numbers(before: int | None, limit: int) -> list[int]:
+    async def keys(before: SearchKey | None, limit: int) -> list[SearchKey]:
         found = await store.read(lambda tx: tx.matches("ann", terms, "user", before, limit))
-        return [match.number for match in found]
+        return [match.key for match in found]
 
-    every = await numbers(None, count + 1)
+    every = await keys(None, count + 1)
     assert len(every) == count
     assert every == sorted(every, reverse=True)
-    assert await numbers(None, 2) == every[:2]
-    assert await numbers(every[2], 2) == every[3:5]
+    assert await keys(None, 2) == every[:2]
+    assert await keys(every[2], 2) == every[3:5]
+
+
+async def test_hits_come_by_the_time_they_were_said_however_late_they_were_stored(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    """Against a plain sort, with moments that several share, and others before 1970."""
+    chance = random.Random(18)
+    moments = [*range(-2, 60), *(chance.randrange(10**9, 10**12) for _ in range(60)), *[500_000] * 20]
+    chance.shuffle(moments)
+    newest: dict[str, int] = {}
+    for start in range(0, len(moments), 5):
+        session = await sessions.create(ann, title="Other")
+        said = moments[start : start + 5]
+        await sessions.append(ann, session.id, [say("a needle", at=at) for at in said])
+        newest[session.id] = max(said)
+    for limit in (3, 100):
+        found = await hits(reader, ann, "needle", limit=limit)
+        assert [max(hit.at or 0, 0) for hit in found] == sorted(
+            (max(at, 0) for at in newest.values()), reverse=True
+        )
+        assert {hit.session.id: hit.at for hit in found} == newest
+
+
+async def test_a_title_counts_as_said_when_its_session_was_created(
+    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock
+) -> None:
+    titled = await sessions.create(ann, title="A needle")
+    clock.advance()
+    other, _ = await started(sessions, ann, "the needle", title="Other")
+    clock.advance()
+    await talk(sessions, ann, titled.id, "nothing")
+    await sessions.rename(ann, titled.id, "Another needle")
+    found = await hits(reader, ann, "needle")
+    assert [(hit.session.id, hit.at) for hit in found] == [
+        (other.id, other.updated_at),
+        (titled.id, titled.created_at),
+    ]
+
+
+async def test_a_cursor_of_an_earlier_version_is_answered_as_one(
+    store: Store, sessions: Sessions, ann: Principal
+) -> None:
+    await started(sessions, ann, "a needle")
+    question = ["search", "needle", Filter(archived="include")]
+    old = seal_cursor(store.secret, ann.owner, question, [7, ["x"]])
+    with pytest.raises(InvalidCursor):
+        await sessions.search(ann, "needle", cursor=old)

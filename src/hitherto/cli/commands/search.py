@@ -16,12 +16,14 @@ from hitherto.limits import SEARCH_PAGE
 from hitherto.model import LOCAL, Filter, Hit, SearchPage
 from hitherto.presentation import formats
 from hitherto.service import Sessions
+from hitherto.service.search.sessions import Order
 
 
 @command(
     "hitherto search parser error",
     """hitherto search '"exact phrase" role:user after:2025-06'""",
     "hitherto search 'migrat* tag:work' --here",
+    "hitherto search --best 'how did we retry failed uploads last week'",
     opens="read",
 )
 @click.argument("words", metavar="QUERY...", nargs=-1, required=True)
@@ -29,19 +31,31 @@ from hitherto.service import Sessions
 @click.option(
     "--limit", type=int, default=20, show_default=True, help=f"How many sessions, at most {SEARCH_PAGE}."
 )
+@click.option("--best", is_flag=True, help="Best match first: any of the words will do, in any form.")
 @click.option("--cursor", help="Continue an earlier search from the cursor it printed.")
 async def run(
-    sessions: Sessions, out: Output, *, words: tuple[str, ...], given: Filter, limit: int, cursor: str | None
+    sessions: Sessions,
+    out: Output,
+    *,
+    words: tuple[str, ...],
+    given: Filter,
+    limit: int,
+    best: bool,
+    cursor: str | None,
 ) -> None:
     """Find sessions by what was said in them. Shows the newest hit of each session, newest first.
 
     All words must occur in one message, or in the titles. Use "quotes" for a phrase, prefix* for the start of a word, and
     title: tag: cwd: project: agent: role: before: after: to filter.
 
+    With --best, ask a question: sessions that have most of its words come first, rare words count for more, and "last week",
+    "yesterday" or "in March" prefer what was said then.
+
     In a pipe, each line has these tab-separated fields: session, time, role, message id, title, snippet, number of further
     hits in the session.
     """
-    page = await _read_pages(sessions, out, " ".join(words), given, cursor, limit)
+    order: Order = "best" if best else "newest"
+    page = await _read_pages(sessions, out, " ".join(words), given, cursor, limit, order)
     if out.json:
         out.document(page)
         return
@@ -61,13 +75,15 @@ async def run(
 
 
 async def _read_pages(
-    sessions: Sessions, out: Output, text: str, given: Filter, cursor: str | None, limit: int
+    sessions: Sessions, out: Output, text: str, given: Filter, cursor: str | None, limit: int, order: Order
 ) -> SearchPage:
     """At most `limit` hits: pages may be short."""
     hits: list[Hit] = []
     while True:
         try:
-            page = await sessions.search(LOCAL, text, given=given, cursor=cursor, limit=limit - len(hits))
+            page = await sessions.search(
+                LOCAL, text, given=given, cursor=cursor, limit=limit - len(hits), order=order
+            )
         except IndexBehind as behind:
             out.note(f"Indexing: {behind.indexed} of {behind.total} messages and titles.")
             continue

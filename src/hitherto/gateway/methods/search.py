@@ -11,6 +11,7 @@ from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, Params, key_of
 from hitherto.limits import SEARCH_PAGE
 from hitherto.model import Account, Hit, Session
+from hitherto.service.search.sessions import Order
 from hitherto.values.keys import dm_scope, route
 
 SearchLimit = Annotated[int, Meta(ge=1, le=SEARCH_PAGE)]
@@ -19,11 +20,13 @@ Name = Annotated[str, Meta(min_length=1, max_length=500)]
 
 
 class Search(Params, frozen=True, kw_only=True):
-    """Words, "phrases", prefix*, and title: tag: cwd: project: agent: role: before: after: to narrow."""
+    """Words, "phrases", prefix*, and title: tag: cwd: project: agent: role: before: after: to narrow. In the order `best` the
+    query is a question: any of its words will do, in any form."""
 
     query: Query
     limit: SearchLimit = 20
     cursor: str | None = None
+    order: Order = "newest"
 
 
 class Resolve(Params, frozen=True, kw_only=True):
@@ -46,7 +49,7 @@ class ResolveRoute(Params, frozen=True, kw_only=True):
 
 
 class SearchHit(Answer, frozen=True, kw_only=True):
-    """The newest hit in one session; `more` counts the others, at most 99. A hit in a title has no message. `branch_id` is
+    """The newest hit in one session, or its best; `more` counts the others, at most 99. A hit in a title has no message. `branch_id` is
     the checkpoint of the branch that has the message, if the conversation has it not."""
 
     session_key: str
@@ -83,9 +86,11 @@ class Routed(Answer, frozen=True, kw_only=True):
 
 
 async def search(call: Call[Search]) -> Results:
-    """Search your sessions: the newest hit of each session, newest first."""
+    """Search your sessions: the newest hit of each session, newest first; or the best of each, best match first."""
     given = call.params
-    page = await call.sessions.search(call.who, given.query, cursor=given.cursor, limit=given.limit)
+    page = await call.sessions.search(
+        call.who, given.query, cursor=given.cursor, limit=given.limit, order=given.order
+    )
     return Results(results=tuple(map(_found, page.hits)), cursor=page.cursor or UNSET)
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hitherto.limits import TAGS
 from hitherto.model import STATUSES, Archived, Filter, Status, Value
+from hitherto.service.search.sessions import Order
 
 SHORTEST = 2
 """A search needs at least this many characters."""
@@ -43,14 +44,20 @@ class ListQuery(Value, frozen=True):
     pinned: bool = False
     cursor: str | None = None
     ids: tuple[str, ...] = ()
+    best: bool = False
 
     @property
     def search(self) -> str | None:
-        """The text to search for; the last word, which may be incomplete, matches as a prefix."""
+        """The text to search for; the last word, which may be incomplete, matches as a prefix, but not that of a question."""
         text = self.q.strip()
         if len(text) < SHORTEST:
             return None
-        return f"{self.q}*" if _UNFINISHED.search(self.q) else text
+        return f"{self.q}*" if _UNFINISHED.search(self.q) and not self.best else text
+
+    @property
+    def order(self) -> Order:
+        """The order of what a search finds."""
+        return "best" if self.best else "newest"
 
     @property
     def filter(self) -> Filter:
@@ -78,7 +85,7 @@ class ListQuery(Value, frozen=True):
     @property
     def is_faceted(self) -> bool:
         """Whether a filter is on."""
-        return replace(self, q="", cursor=None, ids=()) != ListQuery()
+        return replace(self, q="", cursor=None, ids=(), best=False) != ListQuery()
 
     @property
     def filter_fields(self) -> list[tuple[str, str]]:
@@ -99,7 +106,7 @@ class ListQuery(Value, frozen=True):
         pairs += [("tag", tag) for tag in self.tags]
         pairs += [("status", self.status), ("day", self.day)]
         pairs += [("archived", "1" if self.archived else ""), ("pinned", "1" if self.pinned else "")]
-        pairs.append(("cursor", self.cursor))
+        pairs += [("order", "best" if self.best else ""), ("cursor", self.cursor)]
         pairs += [("id", each) for each in self.ids]
         return [(name, value) for name, value in pairs if value]
 
@@ -117,6 +124,7 @@ def parse_query(query: bytes) -> ListQuery:
         status=next((status for status in STATUSES if status == last.get("status")), None),
         day=_day(last.get("day", "")),
         archived=last.get("archived") == "1",
+        best=last.get("order") == "best",
         pinned=last.get("pinned") == "1",
         cursor=last.get("cursor") or None,
         ids=_all(pairs, "id"),

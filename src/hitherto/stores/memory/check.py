@@ -78,6 +78,6 @@ def _index_problems(own: OwnerTables) -> Iterator[str]:
     if sorted(numbers) != sorted(own.feed):
         yield "the change feed does not hold every session once"
     documents = [kept.document for log in own.logs.values() for kept in log.entries.values()]
-    found = [number for number in (*documents, *own.titles.values()) if number is not None]
+    found = [key for key in (*documents, *own.titles.values()) if key is not None]
     if sorted(found) != sorted(own.documents):
         yield "the search does not hold every entry and title once"

@@ -36,6 +36,7 @@ from hitherto.ports import (
     Record,
     Rescan,
     Scan,
+    SearchKey,
     Spot,
     Totals,
 )
@@ -148,12 +149,19 @@ class MemoryReader:
         return sorted({num for num, _ in self._own(owner).over.get(log, ())})
 
     async def matches(
-        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+        self,
+        owner: str,
+        terms: Sequence[Term],
+        kind: str | None,
+        before: SearchKey | None,
+        limit: int,
+        *,
+        every: bool = True,
     ) -> list[Match]:
         found = (
-            Match(number, document.num, document.place)
-            for number, document in self._own(owner).documents.falling(before)
-            if kind in (None, document.kind) and _has_all(document, terms)
+            Match(key, document.num, document.place)
+            for key, document in self._own(owner).documents.falling(before)
+            if kind in (None, document.kind) and _has(document, terms, every=every)
         )
         return list(islice(found, limit))
 
@@ -380,6 +388,12 @@ def apart(record: Record) -> Record:
     """The record with metadata of its own: whoever changes it there changes nothing here."""
     meta = record.session.meta
     return replace(record, session=replace(record.session, meta=deepcopy(meta))) if meta else record
+
+
+def _has(document: Document, terms: Sequence[Term], *, every: bool) -> bool:
+    if every:
+        return _has_all(document, terms)
+    return any(_has_all(document, (term,)) for term in terms)
 
 
 def _has_all(document: Document, terms: Sequence[Term]) -> bool:

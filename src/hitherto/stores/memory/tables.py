@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hitherto.edits.batches import EditBatch
 from hitherto.model import Account, Change, Checkpoint, Fact, Pending, Token
-from hitherto.ports import ListKey, Memo, RawCopy, Record, Totals
+from hitherto.ports import ListKey, Memo, RawCopy, Record, SearchKey, Totals
 from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Spans
 
@@ -104,7 +104,7 @@ class Kept(NamedTuple):
 
     id: str
     payload: bytes
-    document: int | None
+    document: SearchKey | None
 
 
 class Tombstone(NamedTuple):
@@ -143,8 +143,8 @@ class OwnerTables:
     # For each log, the span lists (session, name) that have a span over it.
     over: defaultdict[int, dict[tuple[int, str], None]] = field(default_factory=lambda: defaultdict(dict))
     checkpoints: dict[int, tuple[Checkpoint, ...]] = field(default_factory=dict)
-    documents: Ordered[int, Document] = field(default_factory=Ordered)
-    titles: dict[int, int] = field(default_factory=dict)
+    documents: Ordered[SearchKey, Document] = field(default_factory=Ordered)
+    titles: dict[int, SearchKey] = field(default_factory=dict)
     memos: dict[tuple[str, str], Memo] = field(default_factory=dict)
     live: dict[int, bytes] = field(default_factory=dict)
     inbox: dict[int, tuple[Pending, ...]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hitherto.edits.batches import EditBatch
 from hitherto.errors import AlreadyExists
 from hitherto.model import Account, Change, Checkpoint, Fact, Lease, Pending, Token, search_text
-from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row
+from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row, SearchKey
 from hitherto.stores.memory import tokens as token_rows
 from hitherto.stores.memory.read_tx import MemoryReader, apart
 from hitherto.stores.memory.tables import Document, Journal, Kept, Log, OwnerTables, Tables, Tombstone
@@ -54,7 +54,7 @@ class MemoryWriter(MemoryReader):
             entry = row.entry
             tokens = words.tokens(words.searchable(search_text(entry)))
             document = Document(entry.role, record.num, EntryPlace(record.num, row.seq), tuple(tokens))
-            kept = Kept(entry.id, row.payload, self._add_document(own, document))
+            kept = Kept(entry.id, row.payload, self._add_document(own, document, entry.at))
             journal.put(log.ids, entry.id, row.seq)
             journal.put(log.sums, row.seq, row.totals)
             journal.put(log.entries, row.seq, kept)
@@ -296,16 +296,18 @@ class MemoryWriter(MemoryReader):
         self._journal.drop(own.titles, record.num)
         if title_text(record.session):
             document = Document("title", record.num, None, tuple(title_tokens(record.session)))
-            self._journal.put(own.titles, record.num, self._add_document(own, document))
+            self._journal.put(
+                own.titles, record.num, self._add_document(own, document, record.session.created_at)
+            )
 
-    def _add_document(self, own: OwnerTables, document: Document) -> int:
-        number = self._journal.next(self._tables.counters, "document")
-        self._journal.put(own.documents, number, document)
-        return number
+    def _add_document(self, own: OwnerTables, document: Document, at: int) -> SearchKey:
+        key = SearchKey(words.said_at(at), self._journal.next(self._tables.counters, "document"))
+        self._journal.put(own.documents, key, document)
+        return key
 
-    def _drop_document(self, own: OwnerTables, number: int | None) -> None:
-        if number is not None:
-            self._journal.drop(own.documents, number)
+    def _drop_document(self, own: OwnerTables, key: SearchKey | None) -> None:
+        if key is not None:
+            self._journal.drop(own.documents, key)
 
     def _discard_spans(self, own: OwnerTables, num: int) -> None:
         """Drop all span lists of a session; its own log and those that the lists name may now be garbage."""

@@ -133,7 +133,7 @@ SELECT t.owner, t.id, t.tag, t.archived, t.order_at
 FROM unnest(%(owners)s::text[], %(ids)s::text[]) s (owner, id) JOIN tag t ON t.owner = s.owner AND t.id = s.id
 """
 TITLES = """
-SELECT t.owner, t.num, t.text, t.words = document_words(t.number, s.mark, s.words)
+SELECT t.owner, t.num, t.text, t.words = document_words(t.number, s.mark, s.words) || moment_marks(t.said, s.mark)
 FROM unnest(%(owners)s::text[], %(nums)s::bigint[], %(marks)s::text[], %(words)s::text[]) s (owner, num, mark, words)
 JOIN title t ON t.owner = s.owner AND t.num = s.num
 """
@@ -159,11 +159,11 @@ ORDER BY owner, log, seq LIMIT %(batch)s
 _GIVEN = """unnest(%(owners)s::text[], %(logs)s::bigint[], %(seqs)s::bigint[], %(marks)s::text[], %(words)s::text[])
     g (owner, log, seq, mark, words)"""
 _STALE = """e.owner = g.owner AND e.log = g.log AND e.seq = g.seq AND e.number IS NOT NULL
-    AND e.words IS DISTINCT FROM document_words(e.number, g.mark, g.words)"""
+    AND e.words IS DISTINCT FROM document_words(e.number, g.mark, g.words) || moment_marks(e.said, g.mark)"""
 STALE_WORDS = f"SELECT count(*) FROM entry e JOIN {_GIVEN} ON {_STALE}"
 MEND_WORDS = f"""
 WITH mended AS (
-    UPDATE entry e SET words = document_words(e.number, g.mark, g.words) FROM {_GIVEN} WHERE {_STALE} RETURNING 1
+    UPDATE entry e SET words = document_words(e.number, g.mark, g.words) || moment_marks(e.said, g.mark) FROM {_GIVEN} WHERE {_STALE} RETURNING 1
 ) SELECT count(*) FROM mended
 """
 

@@ -40,6 +40,7 @@ from hitherto.ports import (
     Record,
     Rescan,
     Scan,
+    SearchKey,
     Spot,
     Totals,
 )
@@ -187,12 +188,18 @@ class PostgresReader:
     """A view of the database as it was when the transaction began."""
 
     def __init__(
-        self, statements: Statements, clock: Now | None, place: Callable[[str], Awaitable[None]] | None = None
+        self,
+        statements: Statements,
+        clock: Now | None,
+        place: Callable[[str], Awaitable[None]] | None = None,
+        order: search.Order = search.BY_NUMBER,
     ) -> None:
-        """`place`: waits for an owner's turn to search. Without one, as in a write, a search has no limit of its own."""
+        """`place`: waits for an owner's turn to search. Without one, as in a write, a search has no limit of its own. `order`
+        is that in which documents are found."""
         self._statements = statements
         self._clock = clock
         self._place = place
+        self._order = order
 
     async def _settle(self) -> None:
         """Before a question about many sessions; a writer then stores what it has held back."""
@@ -299,7 +306,7 @@ class PostgresReader:
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         await self._begin_search(owner)
-        found = await Search(self._statements, owner, terms, "title").newest(None, limit + 1)
+        found = await Search(self._statements, owner, terms, "title", self._order).newest(None, limit + 1)
         if len(found) > limit:
             return None
         return whole_records(await self._rows(BY_NUMS, owner, [match.num for match in found]))
@@ -364,10 +371,19 @@ class PostgresReader:
         return sorted({row[0] for row in await self._rows(REACHING, owner, log)})
 
     async def matches(
-        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+        self,
+        owner: str,
+        terms: Sequence[Term],
+        kind: str | None,
+        before: SearchKey | None,
+        limit: int,
+        *,
+        every: bool = True,
     ) -> list[Match]:
         await self._begin_search(owner)
-        return await Search(self._statements, owner, terms, kind).newest(before, limit)
+        return await Search(self._statements, owner, terms, kind, self._order, every=every).newest(
+            before, limit
+        )
 
     async def unindexed(self) -> int:
         return 0

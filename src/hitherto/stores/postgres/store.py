@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -15,6 +15,7 @@ from hitherto.errors import HithertoError, InvalidInput, StoreError, StoreNotFou
 from hitherto.model import Json
 from hitherto.ports import Health, Mode, Now, Reader, Store, Writer
 from hitherto.stores.postgres import check as checks
+from hitherto.stores.postgres import search
 from hitherto.stores.postgres.connection import as_hitherto_error
 from hitherto.stores.postgres.migrate import check_writer, is_new, migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
@@ -32,12 +33,13 @@ from hitherto.stores.postgres.transactions import (
     pool,
 )
 from hitherto.stores.postgres.write_tx import PostgresWriter, RecentSessions
-from hitherto.tasks import Turns
+from hitherto.tasks import Turns, cancel_all
 
 T = TypeVar("T")
 
 SEARCHES = CONNECTIONS // 2
 MOST_PARTITIONS = 1_024
+ORDERING_PAUSE = 0.2
 
 # A network that falls silent breaks no connection by itself: a statement would wait for a quarter of an hour, an idle
 # connection for two. An address may say otherwise. Milliseconds for `tcp_user_timeout`, else seconds and times.
@@ -95,8 +97,10 @@ async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> Asyn
     connections = pool(address.conninfo, prepare=address.prepare)
     await connections.open()
     bell = ChangeNotifier(address.conninfo, connections)
+    store = PostgresStore(key, Transactions(connections, check_writer()), bell, now)
     try:
-        yield PostgresStore(key, Transactions(connections, check_writer()), bell, now)
+        async with store.ordering(make=mode != "read"):
+            yield store
     finally:
         await bell.close()
         await connections.close()
@@ -192,12 +196,33 @@ class PostgresStore:
         self._bell = bell
         self._now = now
         self._recent = RecentSessions()
+        self._order = search.BY_NUMBER
+
+    @asynccontextmanager
+    async def ordering(self, *, make: bool) -> AsyncIterator[None]:
+        """See in which order documents are. If it is not that of time, it is made so while the block runs."""
+        is_done = await self._transactions.run(READ, search.is_in_order)
+        if is_done:
+            self._order = search.BY_TIME
+        at_work = [asyncio.create_task(self._put_in_order())] if make and not is_done else []
+        try:
+            yield
+        finally:
+            await cancel_all(at_work)
+
+    async def _put_in_order(self) -> None:
+        """Batch by batch, beside everything else. What an error leaves undone, the next program to open the store does."""
+        with suppress(HithertoError):
+            while not await self._transactions.run(READ, search.is_in_order):
+                if not await self._transactions.run(WRITE, search.put_in_order):
+                    await asyncio.sleep(ORDERING_PAUSE)
+            self._order = search.BY_TIME
 
     async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
         place = _Place(self._searches)
 
         def reading(tx: Statements) -> Awaitable[T]:
-            return work(PostgresReader(tx, self._now, place.take))
+            return work(PostgresReader(tx, self._now, place.take, self._order))
 
         try:
             try:
@@ -256,6 +281,8 @@ class PostgresStore:
         )
 
     async def check(self, *, repair: bool) -> Health:
+        if repair:
+            await self._put_in_order()
         return await checks.check(self._transactions, repair=repair)
 
     async def clean(self, *, thoroughly: bool = False) -> None:
@@ -265,7 +292,10 @@ class PostgresStore:
     async def about(self) -> Json:
         rows = await self._transactions.run(READ, lambda tx: tx.rows(ABOUT))
         names = ("server", "database", "namespace", "schema", "bytes", "sessions")
-        return {"kind": "postgresql", **dict(zip(names, rows[0], strict=True))}
+        about = {"kind": "postgresql", **dict(zip(names, rows[0], strict=True))}
+        if self._order is not search.BY_TIME:
+            about["unordered"] = await self._transactions.run(READ, search.unordered)
+        return about
 
 
 def parse_address(url: str) -> Address:

@@ -39,13 +39,13 @@ RECENT = 256
 NEXT_NUM = "SELECT nextval('session_num')"
 
 ADD_ENTRY = """
-INSERT INTO entry (owner, log, seq, id, role, number, total_tokens, total_errors, total_cost, total_bytes,
+INSERT INTO entry (owner, log, seq, id, role, number, said, total_tokens, total_errors, total_cost, total_bytes,
                    payload, words, crc, row_crc)
-SELECT %(owner)s, %(log)s, %(seq)s, %(id)s, %(role)s, n, %(tokens)s, %(errors)s, %(cost)s, %(bytes)s,
-       %(payload)b, document_words(n, %(mark)s, %(words)s), %(crc)s, %(row_crc)s
+SELECT %(owner)s, %(log)s, %(seq)s, %(id)s, %(role)s, n, %(said)s, %(tokens)s, %(errors)s, %(cost)s, %(bytes)s,
+       %(payload)b, document_words(n, %(mark)s, %(words)s) || moment_marks(%(said)s, %(mark)s), %(crc)s, %(row_crc)s
 FROM nextval('document_number') n
 """
-ERASE = "UPDATE entry SET payload = %b, crc = %s, number = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
+ERASE = "UPDATE entry SET payload = %b, crc = %s, number = NULL, said = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
 
 PUT_LEASE = """
 UPDATE session SET lease_holder = %s, lease_fence = %s, lease_acquired_at = %s, lease_expires_at = %s,
@@ -392,6 +392,7 @@ def _entry_values(record: Record, row: Row, mark: str) -> dict[str, Any]:
         "log": record.num,
         "seq": row.seq,
         "id": entry.id,
+        "said": words.said_at(entry.at),
         "role": entry.role,
         "tokens": totals.tokens,
         "errors": totals.errors,

@@ -40,12 +40,14 @@ from hitherto.ports import (
     Record,
     Rescan,
     Scan,
+    SearchKey,
     Spot,
     Totals,
 )
 from hitherto.stores.sqlite import facts, statistics, tokens
 from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
 from hitherto.stores.sqlite.connection import fetch
+from hitherto.stores.sqlite.documents.document import Part, Wanted
 from hitherto.stores.sqlite.facts import Owner
 from hitherto.stores.sqlite.rows import READ, doubtful_payloads, is_span, record_of, whole_payloads
 from hitherto.stores.sqlite.search_index import NeedsThread, SearchIndex
@@ -171,7 +173,6 @@ WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner
 UNION ALL
 SELECT s.title_number, s.num, NULL FROM json_each(:numbers) AS j CROSS JOIN session AS s
 WHERE s.title_number = j.value AND s.owner = :owner
-ORDER BY 1 DESC
 """
 FIRST_NUMBER = (
     "SELECT number FROM entry WHERE pos BETWEEN ? AND ? AND number IS NOT NULL ORDER BY pos LIMIT 1"
@@ -328,10 +329,10 @@ class SqliteReader:
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         num = self._owner(owner)
-        numbers = self._searched(owner).matches(num, terms, "title", None, limit + 1)
-        if len(numbers) > limit:
+        found = self._searched(owner).matches(Wanted(num, terms, "title"), None, limit + 1)
+        if len(found) > limit:
             return None
-        return [record for number in numbers for record in self._listed(owner, TITLED, number)]
+        return [record for each in found for record in self._listed(owner, TITLED, each.number)]
 
     async def changed(self, owner: str, given: Filter, after: str, limit: int, examine: int) -> Rescan:
         (known,) = numbers_of(after, 1)
@@ -406,18 +407,26 @@ class SqliteReader:
         return [row[0] for row in fetch(self._db, REACHING, (log, self._owner(owner)))]
 
     async def matches(
-        self, owner: str, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
+        self,
+        owner: str,
+        terms: Sequence[Term],
+        kind: str | None,
+        before: SearchKey | None,
+        limit: int,
+        *,
+        every: bool = True,
     ) -> list[Match]:
-        num, found = self._owner(owner), list[Match]()
+        wanted, found = Wanted(self._owner(owner), terms, kind, every), list[Match]()
         while len(found) < limit:
-            wanted = limit - len(found)
-            numbers = self._searched(owner).matches(num, terms, kind, before, wanted)
-            bound = {"numbers": encode(numbers).decode(), "owner": num}
-            for number, log, pos in fetch(self._db, DOCUMENTS, bound):
-                found.append(Match(number, log, None if pos is None else EntryPlace(log, pos & SEQ_MASK)))
-            if len(numbers) < wanted:
+            asked = limit - len(found)
+            located = self._searched(owner).matches(wanted, before, asked)
+            numbers = encode([each.number for each in located]).decode()
+            rows = fetch(self._db, DOCUMENTS, {"numbers": numbers, "owner": wanted.owner})
+            places = {number: (log, pos) for number, log, pos in rows}
+            found += [_match(each.key, *places[each.number]) for each in located if each.number in places]
+            if len(located) < asked:
                 break
-            before = numbers[-1]
+            before = located[-1].key
         return found
 
     async def unindexed(self) -> int:
@@ -438,8 +447,9 @@ class SqliteReader:
         first, last = fetch(self._db, FIRST_NUMBER, ends), fetch(self._db, LAST_NUMBER, ends)
         if not first or not last:
             return []
-        numbers = range(first[0][0], last[0][0] + 1)
-        found = self._searched(owner).within(stretch.log, terms, role, numbers, limit, backwards=backwards)
+        seqs, numbers = range(stretch.first, stretch.last + 1), range(first[0][0], last[0][0] + 1)
+        wanted, part = Wanted(self._owner(owner), terms, role), Part(stretch.log, seqs, numbers)
+        found = self._searched(owner).within(wanted, part, limit, backwards=backwards)
         bound = {"numbers": encode(found).decode(), "owner": self._owner(owner)}
         return [Spot(*row) for row in fetch(self._db, SPOTS, bound)]
 
@@ -679,6 +689,10 @@ class SqliteReader:
             if examined == examine:
                 return Scan(records, last, ended=False)
         return Scan(records, last, ended=True)
+
+
+def _match(key: SearchKey, log: int, pos: int | None) -> Match:
+    return Match(key, log, None if pos is None else EntryPlace(log, pos & SEQ_MASK))
 
 
 def _driver(given: Filter) -> str:

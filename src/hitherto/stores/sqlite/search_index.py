@@ -1,11 +1,14 @@
 """The full-text index: a file of its own, fed in batches behind the commits. It is derived and can always be rebuilt.
 
-A document's row number is the number that the main file gave to the entry or title, so rows are in the order of
-commits. Whoever feeds the index first takes its write lock, then reads the main file: what was erased before that is
+Documents are fed in the order of their numbers, which the main file gave to entries and titles when they were committed;
+they are kept and found in the order in which they were said (see `documents`). Whoever feeds the index first takes its write lock, then reads the main file: what was erased before that is
 not there any more, and what is erased later waits in the main file's `unindex` table until the next feeding drops it.
 
 FTS5 only marks a dropped document; its words stay in the file until the segments that hold them are merged. Whoever
 drops notes that in `fed.dropped`, and `purge` merges: in the background, and before closing.
+
+A file of an earlier version has its documents in the order of commits. They are searched, and what is new is added to
+them, until the background has put them in the order of time beside it: `rebuilt.upto` says how far it is.
 
 Beside the words the file has a table of days (see `days`), which is fed together with them.
 
@@ -20,26 +23,33 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import apsw
 
-from hitherto.errors import IndexBehind, SearchTooBroad, StoreDamaged, StoreError
+from hitherto.errors import IndexBehind, InvalidCursor, SearchTooBroad, StoreDamaged, StoreError
 from hitherto.model import ROLES, Entry, encode, search_text
+from hitherto.ports import SearchKey
 from hitherto.stores.sqlite import days
 from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
 from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
+from hitherto.stores.sqlite.documents import by_number, by_time
+from hitherto.stores.sqlite.documents.document import SEQ_BITS, Document, Located, Part, Wanted
 from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.read_only import open_read_only
 from hitherto.values import words
-from hitherto.values.words import Term
 
-SHAPE = 4
+SHAPE = 5
 """Kept as the file's `user_version`; a file of another shape is made anew."""
+EARLIER_SHAPE = 4
+"""The shape of files whose documents are in the order of commits. It stays until all of them are in the order of time."""
 SCHEMA = f"""
-DROP TABLE IF EXISTS doc;
+DROP TABLE IF EXISTS rebuilt;
 DROP TABLE IF EXISTS fed;
-CREATE VIRTUAL TABLE doc USING fts5 (own, text, content = '', contentless_delete = 1, tokenize = 'ascii');
+{by_number.REMOVE};
+{by_time.REMOVE}
+{by_time.SCHEMA}
 CREATE TABLE fed (
     one        INTEGER PRIMARY KEY CHECK (one = 1),
     upto       INTEGER NOT NULL,
@@ -47,34 +57,33 @@ CREATE TABLE fed (
     dropped    INTEGER NOT NULL
 );
 INSERT INTO fed VALUES (1, 0, x'', 0);
-INSERT INTO doc (doc, rank) VALUES ('automerge', 8);
 {days.SCHEMA}
 PRAGMA user_version = {SHAPE};
 """
-"""Batches are small when people talk: merging them later, and more at a time, halves what feeding costs."""
+IS_REBUILDING = "SELECT 1 FROM sqlite_schema WHERE name = 'rebuilt'"
+BEGIN_REBUILDING = f"""
+{by_time.REMOVE}
+{by_time.SCHEMA}
+CREATE TABLE rebuilt (
+    one  INTEGER PRIMARY KEY CHECK (one = 1),
+    upto INTEGER NOT NULL
+);
+INSERT INTO rebuilt VALUES (1, 0);
+"""
+REBUILT = "SELECT upto FROM rebuilt"
+NOTE_REBUILT = "UPDATE rebuilt SET upto = ?"
+END_REBUILDING = f"DROP TABLE rebuilt; {by_number.REMOVE}; PRAGMA user_version = {SHAPE}"
 FED = "SELECT upto, generation, dropped FROM fed"
 FEED = "UPDATE fed SET upto = ?"
 NOTE_DROPPED = "UPDATE fed SET dropped = dropped + 1"
 PURGED = "UPDATE fed SET dropped = 0 WHERE dropped = ?"
-MERGE = "INSERT INTO doc (doc, rank) VALUES ('merge', ?)"
-ADD = "INSERT OR REPLACE INTO doc (rowid, own, text) VALUES (?, ?, ?)"
-DROP = "DELETE FROM doc WHERE rowid = ?"
-FIND = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
-FIND_ALL = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid < ? ORDER BY rowid"
-FIND_WITHIN = "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT ?"
-FIND_WITHIN_BACKWARDS = (
-    "SELECT rowid FROM doc WHERE doc MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
-)
-BEGIN_ANEW = (
-    f"INSERT INTO doc (doc) VALUES ('delete-all'); {days.FORGET}; UPDATE fed SET upto = 0, generation = ?"
-)
-CHECK = "INSERT INTO doc (doc) VALUES ('integrity-check')"
+BEGIN_ANEW = f"{days.FORGET}; UPDATE fed SET upto = 0, generation = ?"
 
 ENTRIES = """
-SELECT number, owner, pos >> 24, erased, payload FROM entry WHERE number > ? AND number <= ? ORDER BY number LIMIT ?
+SELECT number, owner, pos, erased, payload FROM entry WHERE number > ? AND number <= ? ORDER BY number LIMIT ?
 """
 TITLES = """
-SELECT title_number, owner, title_words FROM session WHERE title_number > ? AND title_number <= ?
+SELECT title_number, owner, num, created_at, title_words FROM session WHERE title_number > ? AND title_number <= ?
 """
 REMOVED = "SELECT number FROM unindex WHERE number > ? ORDER BY number LIMIT ?"
 DONE_UNINDEXING = "DELETE FROM unindex WHERE number = ?"
@@ -100,8 +109,6 @@ LOOK_SECONDS = 0.05
 STEPS = 1_000
 """How many steps of SQLite there are between two looks at the clock."""
 BATCH = 1_000
-FEW = 64
-NO_BOUND = 1 << 62
 QUIET_SECONDS = 1.0
 MANY_WRITES = 100
 MERGE_PAGES = 500
@@ -176,42 +183,28 @@ class SearchIndex:
         self._purge_again = 0.0
         self._thread: threading.Thread | None = None
 
-    def matches(
-        self, owner: int, terms: Sequence[Term], kind: str | None, before: int | None, limit: int
-    ) -> list[int]:
-        """Numbers of the owner's documents, newest first, with everything committed until now."""
-        query = _query((f"o{owner}", kind and f"k{kind}"), terms)
+    def matches(self, wanted: Wanted, below: SearchKey | None, limit: int) -> list[Located]:
+        """The documents that are wanted, newest first, with everything committed until now."""
         self.follow()
         with self._finding() as db:
-            bound = NO_BOUND if before is None else before
-            if self._are_rare(db, terms, bound):
-                found = fetch(db, FIND_ALL, (query, bound))
-                return [row[0] for row in reversed(found)][:limit]
-            return [row[0] for row in fetch(db, FIND, (query, bound, limit))]
+            order = _order(db)
+            if order != BY_TIME and self._thread is None and not self._read_only:
+                self.changed()  # the background puts it in the order of time
+            if below is not None and below.order != order:
+                raise InvalidCursor(
+                    "the order of search has changed since this cursor was given; start again without it"
+                )
+            bound = None if below is None else (below.at << by_time.TIE_BITS) + below.tie
+            found = (by_time if order == BY_TIME else by_number).find(db, wanted, bound, limit)
+            return [Located(_search_key(each.key, order), each.number, each.pos) for each in found]
 
-    def _are_rare(self, db: apsw.Connection, terms: Sequence[Term], bound: int) -> bool:
-        """Whether few documents have these words, of all owners. To meet those, FTS5 goes through the owner's documents: from
-        the oldest to the newest in leaps, but backwards at a cost that grows with all of them."""
-        query = words.fts_match(terms)
-        return bool(query) and len(fetch(db, FIND, (query, bound, FEW + 1))) <= FEW
-
-    def within(
-        self,
-        log: int,
-        terms: Sequence[Term],
-        role: str | None,
-        numbers: range,
-        limit: int,
-        *,
-        backwards: bool,
-    ) -> list[int]:
-        """Numbers of a log's documents, of these numbers, in order or from the last, with everything committed until now."""
-        query = _query((f"l{log}", role and f"k{role}"), terms)
+    def within(self, wanted: Wanted, part: Part, limit: int, *, backwards: bool) -> list[int]:
+        """Numbers of a log's documents, in order or from the last, with everything committed until now."""
         self.follow()
         with self._finding() as db:
-            statement = FIND_WITHIN_BACKWARDS if backwards else FIND_WITHIN
-            bound = (query, numbers.start, numbers.stop - 1, limit)
-            return [row[0] for row in fetch(db, statement, bound)]
+            if _order(db) == BY_TIME:
+                return by_time.within(db, wanted, part, limit, backwards=backwards)
+            return by_number.within(db, wanted, part, limit, backwards=backwards)
 
     def spoken(self, owner: int, day: int, few: int | None = None) -> list[int] | None:
         """Sessions of the owner in which something was said on that day, with everything committed until now; None if
@@ -291,6 +284,33 @@ class SearchIndex:
             step = FIRST_STEP
             while step.more:
                 step = self._feed(step)
+            while self._rebuild_step():
+                pass
+
+    def rebuilding(self) -> tuple[int, int] | None:
+        """How many documents are in the order of time, and how many there are; None if all of them are."""
+        db = self._finder()
+        found = fetch(db, REBUILT) if fetch(db, IS_REBUILDING) else []
+        return (int(found[0][0]), _newest(self._main_here())) if found else None
+
+    def _rebuild_step(self) -> bool:
+        """Put a batch of documents in the order of time; when all of them are, the earlier order goes. Whether there is more."""
+        with self._lock:
+            index, main = self._index(), self._reader()
+            if not fetch(index, IS_REBUILDING):
+                return False
+            with transaction(index), snapshot(main):
+                # Another process may have ended it, and what is foreign begins anew at the next feeding.
+                if not fetch(index, IS_REBUILDING) or self._is_foreign(main):
+                    return False
+                done, upto = int(fetch(index, REBUILT)[0][0]), self._fed().upto
+                if done >= upto:
+                    index.execute(END_REBUILDING)
+                    return False
+                batch = _batch(main, done, upto)
+                by_time.add(index, batch.documents)
+                index.execute(NOTE_REBUILT, (batch.upto,))
+            return True
 
     def purge(self, goes_on: Callable[[], bool] = lambda: True) -> None:
         """Remove the words of dropped documents from the file, in steps, until `goes_on` says no."""
@@ -346,7 +366,7 @@ class SearchIndex:
         with self._lock:
             index, main = self._index(), self._reader()
             with transaction(index):
-                index.execute(BEGIN_ANEW, (_generation(main),))
+                self._begin_anew(index, main)
             self.catch_up()
 
     def is_whole(self) -> bool:
@@ -357,11 +377,11 @@ class SearchIndex:
                 index, main = self._index(), self._reader()
                 # Nobody feeds while this holds the lock; who writes meanwhile is beyond `upto` or in `unindex`.
                 with transaction(index), snapshot(main):
-                    index.execute(CHECK)
-                    have = _numbers(index, "SELECT rowid FROM doc")
-                    waiting = _numbers(main, REMOVED, (0, NO_BOUND))
+                    paired = by_time.is_whole(index)
+                    have = _numbers(index, by_time.NUMBERS)
+                    waiting = _numbers(main, REMOVED, (0, -1))
                     expected = _numbers(main, EXPECTED, (self._fed().upto,))
-                    return have - waiting == expected - waiting
+                    return paired and have - waiting == expected - waiting
         except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, StoreDamaged):
             return False
 
@@ -402,6 +422,7 @@ class SearchIndex:
             # Errors here are met again, and reported, by whoever searches.
             with contextlib.suppress(Exception):
                 self._feed_slowly()
+                self._rebuild_slowly()
                 pause = self._purge_in_turn()
 
     def _feed_slowly(self) -> None:
@@ -410,6 +431,11 @@ class SearchIndex:
         while step.more and not self._closing.is_set():
             with self._lock:
                 step = self._feed(step)
+
+    def _rebuild_slowly(self) -> None:
+        """Go on with the order of time, and feed and let others search between the batches."""
+        while not self._closing.is_set() and self._rebuild_step():
+            self._feed_slowly()
 
     def _purge_in_turn(self) -> float | None:
         """Purge, if the last time is long enough ago; how many seconds to wait if there is still something to purge."""
@@ -430,7 +456,7 @@ class SearchIndex:
             return LAST_STEP
         with transaction(index), snapshot(main):
             if self._is_foreign(main):
-                index.execute(BEGIN_ANEW, (_generation(main),))
+                self._begin_anew(index, main)
             more = self._add(index, main)
             removed = self._drop(index, main, before.removed)
             restated = self._restate(index, main, before.restated)
@@ -453,24 +479,29 @@ class SearchIndex:
         fed = self._fed()
         return fed.generation != _generation(main) or fed.upto > _newest(main)
 
+    def _begin_anew(self, index: apsw.Connection, main: apsw.Connection) -> None:
+        """Forget all documents, those in an earlier order too."""
+        if fetch(index, IS_REBUILDING):
+            index.execute(END_REBUILDING)
+        index.execute(by_time.FORGET)
+        index.execute(BEGIN_ANEW, (_generation(main),))
+
     def _add(self, index: apsw.Connection, main: apsw.Connection) -> bool:
         """Feed a batch; whether there is more."""
-        fed, upto = self._fed().upto, _newest(main)
-        entries = [_row(*row) for row in fetch(main, ENTRIES, (fed, upto, BATCH))]
-        more = len(entries) == BATCH
-        bound = entries[-1].number if more else upto
-        index.executemany(ADD, [_document(row) for row in entries if not row.erased])
-        days.add(index, main, [(row.log, row.entry) for row in entries if row.entry is not None])
-        titles = fetch(main, TITLES, (fed, bound))
-        index.executemany(ADD, [(number, f"o{owner} ktitle", text) for number, owner, text in titles])
-        index.execute(FEED, (bound,))
-        return more
+        upto = _newest(main)
+        batch = _batch(main, self._fed().upto, upto)
+        table = by_time if _order(index) == BY_TIME else by_number
+        table.add(index, batch.documents)
+        days.add(index, main, batch.entries)
+        index.execute(FEED, (batch.upto,))
+        return batch.more
 
     def _drop(self, index: apsw.Connection, main: apsw.Connection, removed_to: int) -> list[int]:
         """Drop a batch of the documents that were removed, and return their numbers."""
         removed = [row[0] for row in fetch(main, REMOVED, (removed_to, BATCH))]
         before = index.total_changes()
-        index.executemany(DROP, [(number,) for number in removed])
+        for table in _tables(index):
+            table.drop(index, removed)
         if index.total_changes() != before:
             index.execute(NOTE_DROPPED)
         return removed
@@ -498,9 +529,12 @@ class SearchIndex:
         """Merge for a while; whether there was anything to merge."""
         with self._lock:
             index = self._index()
-            before = index.total_changes()
-            index.execute(MERGE, (pages,))
-            return index.total_changes() - before > 1  # the command itself counts as one
+            merged = 0
+            for table in _tables(index):
+                before = index.total_changes()
+                index.execute(table.MERGE, (pages,))
+                merged += index.total_changes() - before - 1  # the command itself counts as one
+            return merged > 0
 
     def _fold(self) -> bool:
         """Fold the index's log into its file and empty it; not while another process is reading."""
@@ -575,10 +609,10 @@ class SearchIndex:
             return self._found() or _empty()
         db = open_file(self._path, self._may_wait, cache_kib=WRITING_KIB)
         try:
-            if _shape(db) != SHAPE:
+            if not _is_ready(db):
                 with transaction(db):
-                    if _shape(db) != SHAPE:  # another process may have been quicker
-                        db.execute(SCHEMA)
+                    if not _is_ready(db):  # another process may have been quicker
+                        db.execute(BEGIN_REBUILDING if _shape(db) == EARLIER_SHAPE else SCHEMA)
         except BaseException:
             db.close()
             raise
@@ -590,7 +624,7 @@ class SearchIndex:
             db = open_read_only(self._path)
         except StoreError:
             return None
-        if _shape(db) == SHAPE and fetch(db, FED)[0][1] == _generation(self._main_here()):
+        if _shape(db) in (SHAPE, EARLIER_SHAPE) and fetch(db, FED)[0][1] == _generation(self._main_here()):
             return db
         db.close()
         return None
@@ -601,36 +635,63 @@ class SearchIndex:
         return self._main
 
 
-def _query(own: Sequence[str | None], terms: Sequence[Term]) -> str:
-    """The documents that belong to all of these, and have all terms."""
-    belongs = " AND ".join(f'"{name}"' for name in own if name)
-    return " AND ".join(filter(None, (f"own:({belongs})", words.fts_match(terms))))
+BY_NUMBER, BY_TIME = 0, 1
+"""The orders that a file may be in, as the keys of documents name them."""
 
 
-class _Row(NamedTuple):
-    """An entry as it is fed; None where it cannot be read."""
-
-    number: int
-    owner: int
-    log: int
-    erased: int | None
-    entry: Entry | None
+def _order(db: apsw.Connection) -> int:
+    return BY_NUMBER if fetch(db, by_number.IS_THERE) else BY_TIME
 
 
-def _row(number: int, owner: int, log: int, erased: int | None, payload: bytes) -> _Row:
-    return _Row(number, owner, log, erased, days.read(payload))
+def _search_key(key: int, order: int) -> SearchKey:
+    return SearchKey(key >> by_time.TIE_BITS, key & (1 << by_time.TIE_BITS) - 1, order)
 
 
-def _document(row: _Row) -> tuple[int, str, str]:
-    """An entry's row. One that cannot be read has no words: it must not keep those behind it from being found."""
-    number, owner, log, _, entry = row
+def _tables(db: apsw.Connection) -> list[ModuleType]:
+    """The tables of documents that the file has."""
+    return [by_time] if _order(db) == BY_TIME else [by_time, by_number]
+
+
+def _is_ready(db: apsw.Connection) -> bool:
+    shape = _shape(db)
+    return shape == SHAPE or (shape == EARLIER_SHAPE and bool(fetch(db, IS_REBUILDING)))
+
+
+class _Batch(NamedTuple):
+    """Documents with numbers up to `upto`, the entries among them, each with its log, and whether more follow."""
+
+    documents: list[Document]
+    entries: list[tuple[int, Entry]]
+    upto: int
+    more: bool
+
+
+def _batch(main: apsw.Connection, after: int, upto: int) -> _Batch:
+    """The next documents behind a number."""
+    rows = [
+        (number, owner, pos, erased, days.read(payload))
+        for number, owner, pos, erased, payload in fetch(main, ENTRIES, (after, upto, BATCH))
+    ]
+    more = len(rows) == BATCH
+    bound = rows[-1][0] if more else upto
+    documents = [
+        _document(number, owner, pos, entry) for number, owner, pos, erased, entry in rows if not erased
+    ]
+    for number, owner, num, at, text in fetch(main, TITLES, (after, bound)):
+        documents.append(Document(number, owner, "title", -num, at, text))
+    spoken = [(pos >> SEQ_BITS, entry) for _, _, pos, _, entry in rows if entry is not None]
+    return _Batch(documents, spoken, bound, more)
+
+
+def _document(number: int, owner: int, pos: int, entry: Entry | None) -> Document:
+    """An entry's document. One that cannot be read has no words: it must not keep those behind it from being found."""
     try:
         if entry is not None:
             kind = entry.role if entry.role in ROLES else "other"
-            return number, f"o{owner} k{kind} l{log}", words.searchable(search_text(entry))
+            return Document(number, owner, kind, pos, entry.at, words.searchable(search_text(entry)))
     except Exception:  # noqa: BLE001, S110 - whatever it is, it is that entry's
         pass
-    return number, f"o{owner} kother l{log}", ""
+    return Document(number, owner, "other", pos, 0, "")
 
 
 def _empty() -> apsw.Connection:

@@ -53,7 +53,12 @@ async def _rows(caller: Caller, wanted: ListQuery) -> tuple[list[Row], str | Non
         return [row(session, now) for session in known if passes(session, given)], None
     if wanted.search is not None:
         found = await caller.sessions.search(
-            caller.who, wanted.search, given=wanted.filter, cursor=wanted.cursor, limit=HITS
+            caller.who,
+            wanted.search,
+            given=wanted.filter,
+            cursor=wanted.cursor,
+            limit=HITS,
+            order=wanted.order,
         )
         return [hit_row(hit, now) for hit in found.hits], found.cursor
     page = await caller.sessions.find(caller.who, wanted.filter, cursor=wanted.cursor, limit=ROWS)

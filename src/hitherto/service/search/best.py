@@ -1,0 +1,226 @@
+"""Best match: the messages that have most of a question's words, rare ones above all, and the sessions they are in.
+
+A store gives, for each word, the owner's newest documents that have it in any form; how many there are, up to a bound, says
+how rare it is. So what a search costs is bounded, and nothing of it follows from what others have said. Documents are
+weighed by the words that they and their neighbours in the conversation have; only the first of them are read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hitherto.limits import MORE_CAP
+from hitherto.model import Entry, Hit, Session, decode_entry, search_text
+from hitherto.ports import Match
+from hitherto.service.search.question import Group, Question
+from hitherto.service.search.standing import Standing
+from hitherto.values import words
+from hitherto.values.filters import title_text
+from hitherto.values.spans import Stretch
+from hitherto.values.words import Term
+
+CANDIDATES = 1_000
+"""So many documents are looked at for each word, the newest."""
+CONSIDERED = 400
+READ = 150
+READ_CHARS = 8_000
+"""Of so many documents the neighbours are looked at, so many are read, and so far."""
+FEWEST = 1_000
+"""A word counts as rare by how many documents there seem to be, at least so many."""
+
+NEIGHBOURS = {1: 0.45, 2: 0.25, 3: 0.15}
+"""What a word counts that a message lacks, but one so many places away has."""
+ELSEWHERE = 0.08
+"""What a word counts that only the rest of the session has."""
+ROLE_WORTH = {"tool": 0.6, "system": 0.7}
+FURTHER = (1.0, 0.3, 0.15, 0.1)
+"""What the best messages of a session count towards it."""
+TITLE_WORTH = 0.35
+SATURATION, LENGTH = 1.2, 0.4
+"""As in BM25: how soon a word that is said again counts for nothing, and how much a long message is held against it."""
+SIDE_BY_SIDE = 0.25
+"""What two words count more that stand side by side as in the question."""
+
+Place = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A document, and which of the words it has, as bits."""
+
+    match: Match
+    has: int = 0
+    worth: float = 0.0
+
+
+class _Read(NamedTuple):
+    """A document that was read, with what it counts."""
+
+    score: float
+    at: int
+    candidate: _Candidate
+    entry: Entry | None
+
+
+@dataclass(slots=True)
+class _Ranked:
+    """A session with the documents in it that were read."""
+
+    session: Session
+    branch: str | None = None
+    read: list[_Read] = field(default_factory=list)
+    title: float = 0.0
+
+    def score(self) -> float:
+        """What its best messages count, and its title."""
+        best = heapq.nlargest(len(FURTHER), (each.score for each in self.read))
+        return sum(map(float.__mul__, best, FURTHER)) + TITLE_WORTH * self.title
+
+    def best(self) -> _Read:
+        """The document to show: a message, if there is one."""
+        return max(self.read, key=lambda each: (each.entry is not None, each.score, each.at))
+
+
+class BestMatch:
+    """One answer to one question, inside one transaction."""
+
+    def __init__(self, standing: Standing, question: Question) -> None:
+        self._standing = standing
+        self._question = question
+        self._found: dict[Place, _Candidate] = {}
+        self._worths: list[float] = []
+        self._masks: dict[int, float] = {}
+        self._in_log: defaultdict[int, int] = defaultdict(int)
+
+    async def hits(self, limit: int) -> list[Hit]:
+        """The sessions that answer best, each with its best message."""
+        await self._gather()
+        ranked: dict[str, _Ranked] = {}
+        for candidate in self._first():
+            await self._read(candidate, ranked)
+        when = self._question.when
+
+        def order(each: _Ranked) -> tuple[bool, float, int]:
+            at = each.best().at
+            return when is not None and when.after <= at < when.before, each.score(), at
+
+        return [self._hit(each) for each in heapq.nlargest(limit, ranked.values(), key=order)]
+
+    async def _gather(self) -> None:
+        """Find the documents that have any of the words, and how rare each is."""
+        standing, counts = self._standing, list[int]()
+        for number, group in enumerate(self._question.groups):
+            matches = await standing.tx.matches(
+                standing.owner, group.terms, standing.query.role, None, CANDIDATES, every=False
+            )
+            counts.append(len(matches))
+            for match in matches:
+                place = _place(match)
+                if place not in self._found:
+                    self._found[place] = _Candidate(match)
+                self._found[place].has |= 1 << number
+        size = max(FEWEST, 10 * max(counts, default=0))
+        self._worths = [
+            group.weight * math.log(1 + size / count) if count else 0.0
+            for group, count in zip(self._question.groups, counts, strict=True)
+        ]
+        for (log, _), candidate in self._found.items():
+            self._in_log[log] |= candidate.has
+
+    def _first(self) -> list[_Candidate]:
+        """The documents to read: by their words, then by those of their neighbours too."""
+        for candidate in self._found.values():
+            candidate.worth = self._worth(candidate.has)
+        considered = heapq.nlargest(CONSIDERED, self._found.values(), key=_by_worth)
+        for candidate in considered:
+            candidate.worth += self._beside(candidate)
+        return heapq.nlargest(READ, considered, key=_by_worth)
+
+    def _worth(self, mask: int) -> float:
+        known = self._masks.get(mask)
+        if known is None:
+            known = sum(worth for number, worth in enumerate(self._worths) if mask >> number & 1)
+            self._masks[mask] = known
+        return known
+
+    def _beside(self, candidate: _Candidate) -> float:
+        """What the words count that neighbours have, and the rest of the session."""
+        log, seq = _place(candidate.match)
+        seen, gain = candidate.has, 0.0
+        for distance, share in NEIGHBOURS.items() if candidate.match.place is not None else ():
+            for place in ((log, seq - distance), (log, seq + distance)):
+                other = self._found.get(place)
+                if other is not None and other.match.place is not None and other.has & ~seen:
+                    gain += share * self._worth(other.has & ~seen)
+                    seen |= other.has
+        return gain + ELSEWHERE * self._worth(self._in_log[log] & ~seen)
+
+    async def _read(self, candidate: _Candidate, ranked: dict[str, _Ranked]) -> None:
+        standing, match, entry = self._standing, candidate.match, None
+        for session, branch in await standing.standing_in(match):
+            if match.place is not None and entry is None:
+                stretch = Stretch(match.place.log, match.place.seq, match.place.seq)
+                entry = decode_entry((await standing.tx.payloads(standing.owner, [stretch]))[0])
+            at = session.created_at if entry is None else entry.at
+            if not standing.in_time(at):
+                continue
+            score = self._score(candidate, title_text(session) if entry is None else search_text(entry))
+            known = ranked.setdefault(session.id, _Ranked(session, branch))
+            if entry is None:
+                known.title = score
+            else:
+                score *= ROLE_WORTH.get(entry.role, 1.0)
+            known.read.append(_Read(score, at, candidate, entry))
+
+    def _score(self, candidate: _Candidate, text: str) -> float:
+        """What the text counts, and what stands around it."""
+        said = words.tokens(words.searchable(text[:READ_CHARS]))
+        length = 1 - LENGTH + LENGTH * min(len(said), 400) / 60
+        own, before = 0.0, None
+        for number, group in enumerate(self._question.groups):
+            if not candidate.has >> number & 1:
+                before = None
+                continue
+            places = list(_places(group, said))
+            often = max(1, len(places))
+            own += self._worths[number] * often * (1 + SATURATION) / (often + SATURATION * length)
+            if before and any(0 < at - was <= 2 for at in places for was in before):
+                own += SIDE_BY_SIDE * self._worths[number]
+            before = places[:8]
+        return own + candidate.worth - self._worth(candidate.has)
+
+    def _hit(self, ranked: _Ranked) -> Hit:
+        best = ranked.best()
+        terms = [term for group in self._question.groups for term in group.terms]
+        hit = self._standing.hit(ranked.session, best.entry, best.at, ranked.branch, terms)
+        return replace(hit, more=min(len(ranked.read) - 1, MORE_CAP))
+
+
+def _by_worth(candidate: _Candidate) -> tuple[float, int, int]:
+    return candidate.worth, candidate.match.key.at, candidate.match.key.tie
+
+
+def _place(match: Match) -> Place:
+    """Where it stands; titles stand before the first entry of their session's log."""
+    return (match.num, 0) if match.place is None else (match.place.log, match.place.seq)
+
+
+def _places(group: Group, said: Sequence[str]) -> Iterator[int]:
+    """Where words of a group stand; of a phrase or the beginning of a word, at most the first place."""
+    single = {term.tokens[0] for term in group.terms if _is_word(term)}
+    if single:
+        yield from (at for at, token in enumerate(said) if token in single)
+    for term in group.terms:
+        if not _is_word(term) and words.matches([term], said):
+            yield 0
+
+
+def _is_word(term: Term) -> bool:
+    return len(term.tokens) == 1 and not term.prefix

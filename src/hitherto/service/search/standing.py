@@ -1,0 +1,118 @@
+"""Where a document that was found stands: the sessions that pass, with the hit as it is shown."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hitherto.model import Entry, Filter, Hit, Session, search_text
+from hitherto.ports import Match, Reader, Record
+from hitherto.service.catalog.deletion import recording_of
+from hitherto.service.history.branches import load_branches
+from hitherto.service.records import load_lists
+from hitherto.values import spans as algebra
+from hitherto.values import words
+from hitherto.values.filters import passes, title_text, title_tokens
+from hitherto.values.spans import EntryPlace, Stretch
+from hitherto.values.words import Query, Term
+
+NOWHERE = ""
+"""No branch, and not the conversation either."""
+
+
+class Standing:
+    """What one search asks of the sessions, inside one transaction; each session is looked up once."""
+
+    def __init__(
+        self, tx: Reader, owner: str, query: Query, wanted: Filter, shown: Sequence[str] = ()
+    ) -> None:
+        """`shown` are the sessions, as `short` names them, that earlier pages have shown."""
+        self.tx = tx
+        self.owner = owner
+        self.query = query
+        self.shown = set(shown)
+        self._wanted = wanted
+        self._sessions: dict[int, _Viewed | None] = {}
+        self._holders: dict[int, list[int]] = {}
+
+    def in_time(self, at: int) -> bool:
+        """Whether the query wants what was said then."""
+        after, before = self.query.after, self.query.before
+        return (after is None or at >= after) and (before is None or at < before)
+
+    def hit(
+        self, session: Session, entry: Entry | None, at: int, branch: str | None, terms: Sequence[Term]
+    ) -> Hit:
+        """An entry, or a title, as it is shown."""
+        text = title_text(session) if entry is None else search_text(entry)
+        snippet = words.snippet(text, terms)
+        return Hit(
+            session=session,
+            entry=None if entry is None else entry.id,
+            role=None if entry is None else entry.role,
+            at=at,
+            snippet=snippet,
+            marks=tuple(words.marks(snippet, terms)),
+            branch=branch,
+        )
+
+    async def standing_in(self, match: Match) -> list[tuple[Session, str | None]]:
+        """The sessions that pass and whose conversation (or titles) the matching document belongs to, or which branch of
+        theirs it does."""
+        if match.place is None:
+            known = await self._session(match.num)
+            return [] if known is None else [(known.session, None)]
+        place = match.place
+        if place.log not in self._holders:
+            self._holders[place.log] = sorted(await self.tx.reaching(self.owner, place.log))
+        standing = [await self._session(num) for num in self._holders[place.log]]
+        return [
+            (known.session, branch)
+            for known in standing
+            if known and (branch := known.branch_of(place)) is not NOWHERE
+        ]
+
+    async def _session(self, num: int) -> _Viewed | None:
+        if num not in self._sessions:
+            record = await self.tx.by_num(self.owner, num)
+            passed = record is not None and self._passes(record) and await self._in_day(record)
+            self._sessions[num] = await self._viewed(record) if record and passed else None
+        return self._sessions[num]
+
+    async def _viewed(self, record: Record) -> _Viewed:
+        conversation = (await load_lists(self.tx, record)).conversation()
+        said: dict[str | None, list[Stretch]] = {None: conversation}
+        for each in await load_branches(self.tx, record):
+            said[each.checkpoint.id] = each.lists.conversation()
+        return _Viewed(record.session, said)
+
+    async def _in_day(self, record: Record) -> bool:
+        day = self._wanted.day
+        return day is None or bool(await self.tx.spoken(self.owner, day, [record.num]))
+
+    def _passes(self, record: Record) -> bool:
+        fresh = short(record.session.id) not in self.shown
+        return (
+            fresh
+            and (recording_of(record.session) is None or self._wanted.archived == "only")
+            and passes(record.session, self._wanted)
+            and (not self.query.title or words.matches(self.query.title, title_tokens(record.session)))
+        )
+
+
+class _Viewed(NamedTuple):
+    """A session, and all that is said in it: by branch, its conversation first."""
+
+    session: Session
+    said: dict[str | None, list[Stretch]]
+
+    def branch_of(self, place: EntryPlace) -> str | None:
+        """The branch in which this place stands, None for the conversation, or `NOWHERE`."""
+        standing = (name for name, said in self.said.items() if algebra.ordinal(said, place) is not None)
+        return next(standing, NOWHERE)
+
+
+def short(session_id: str) -> str:
+    """A short name of a session, for cursors."""
+    return hashlib.blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,0 +1,184 @@
+"""Documents in the order in which they were said.
+
+A document's key is its moment in milliseconds, followed by three bits that tell documents of one moment apart. Where
+more than eight share a moment, the others take the next free keys, and `crowded` says where the next one is to look: so
+a million documents of one moment cost no more than others. A key is given once, when the document is fed.
+
+Each word begins with the owner's number and a sign that no word has: the words of others are other words, and how many
+there are of them, nobody's search can tell. Behind the words of the text stand marks, with a second such sign: the kind
+of the document, and the part of the log that it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+from hitherto.model import ROLES, encode
+from hitherto.stores.sqlite.connection import fetch
+from hitherto.stores.sqlite.documents.document import (
+    FEW,
+    NO_BOUND,
+    SEQ_BITS,
+    Document,
+    Found,
+    Part,
+    Wanted,
+)
+from hitherto.values import words
+from hitherto.values.words import Term
+
+TIE_BITS = 3
+PART_BITS = 10
+"""A log is searched in parts of so many entries (a power of two): what is found in each is then put in order."""
+SIGN = "\u00b7"
+KINDS = (*ROLES, "other", "title")
+
+SCHEMA = """
+CREATE VIRTUAL TABLE said USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii');
+INSERT INTO said (said, rank) VALUES ('automerge', 8);
+CREATE TABLE place (
+    key    INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL UNIQUE,
+    pos    INTEGER NOT NULL
+);
+CREATE TABLE crowded (
+    at   INTEGER PRIMARY KEY,
+    free INTEGER NOT NULL
+);
+"""
+"""Batches are small when people talk: merging them later, and more at a time, halves what feeding costs."""
+REMOVE = "DROP TABLE IF EXISTS said; DROP TABLE IF EXISTS place; DROP TABLE IF EXISTS crowded;"
+FORGET = "INSERT INTO said (said) VALUES ('delete-all'); DELETE FROM place; DELETE FROM crowded"
+MERGE = "INSERT INTO said (said, rank) VALUES ('merge', ?)"
+CHECK = "INSERT INTO said (said) VALUES ('integrity-check')"
+NUMBERS = "SELECT number FROM place"
+STRAYS = """
+SELECT (SELECT count(*) FROM said) - (SELECT count(*) FROM place),
+       (SELECT count(*) FROM place WHERE key NOT IN (SELECT rowid FROM said))
+"""
+TAKEN = f"""
+SELECT p.key FROM json_each(?) AS j CROSS JOIN place AS p
+WHERE p.key >= j.value << {TIE_BITS} AND p.key < j.value + 1 << {TIE_BITS}
+"""
+CROWDED = "SELECT c.at, c.free FROM json_each(?) AS j CROSS JOIN crowded AS c WHERE c.at = j.value"
+CROWD = "INSERT INTO crowded (at, free) VALUES (?, ?) ON CONFLICT (at) DO UPDATE SET free = excluded.free"
+IS_TAKEN = "SELECT 1 FROM place WHERE key = ?"
+ADD = "INSERT INTO said (rowid, words) VALUES (?, ?)"
+ADD_PLACE = "INSERT INTO place (key, number, pos) VALUES (?, ?, ?)"
+KEYS = "SELECT p.key FROM json_each(?) AS j CROSS JOIN place AS p WHERE p.number = j.value"
+DROP = "DELETE FROM said WHERE rowid = ?"
+DROP_PLACE = "DELETE FROM place WHERE key = ?"
+_FIND = """
+SELECT p.key, p.number, p.pos FROM said AS s CROSS JOIN place AS p
+WHERE s.said MATCH ? AND s.rowid < ? AND p.key = s.rowid ORDER BY s.rowid
+"""
+FIND = f"{_FIND} DESC LIMIT ?"
+FIND_ALL = _FIND
+ARE_FEW = "SELECT rowid FROM said WHERE said MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
+FIND_PART = """
+SELECT p.key, p.number, p.pos FROM said AS s CROSS JOIN place AS p WHERE s.said MATCH ? AND p.key = s.rowid
+"""
+
+
+def add(index: apsw.Connection, documents: Iterable[Document]) -> None:
+    """Add documents that are not there yet. In the order of their keys: FTS5 writes what it has at each step back."""
+    ordered = sorted(documents, key=lambda each: (words.said_at(each.at), each.number))
+    rows = sorted(zip(_keys(index, ordered), ordered, strict=True))
+    index.executemany(ADD_PLACE, [(key, document.number, document.pos) for key, document in rows])
+    index.executemany(ADD, [(key, _words(document)) for key, document in rows])
+
+
+def drop(index: apsw.Connection, numbers: Sequence[int]) -> None:
+    """Drop documents by their number; those that are not there are passed over."""
+    keys = fetch(index, KEYS, (encode(numbers).decode(),))
+    index.executemany(DROP, keys)
+    index.executemany(DROP_PLACE, keys)
+
+
+def find(db: apsw.Connection, wanted: Wanted, below: int | None, limit: int) -> list[Found]:
+    """The newest documents, from strictly below a key."""
+    bound, query = NO_BOUND if below is None else below, _query(wanted)
+    if _are_few(db, wanted, bound):
+        rows = fetch(db, FIND_ALL, (query, bound))
+        return [Found(*row) for row in reversed(rows[-limit:])]
+    return [Found(*row) for row in fetch(db, FIND, (query, bound, limit))]
+
+
+def within(db: apsw.Connection, wanted: Wanted, part: Part, limit: int, *, backwards: bool) -> list[int]:
+    """The numbers of the first documents of a part of a log, or of the last, in that order."""
+    pieces = range(part.seqs.start >> PART_BITS, (part.seqs.stop - 1 >> PART_BITS) + 1)
+    found: list[int] = []
+    for piece in reversed(pieces) if backwards else pieces:
+        query = f'{_query(wanted)} AND "{_mark(wanted.owner, f"l{part.log}c{piece}")}"'
+        numbers = (row[1] for row in fetch(db, FIND_PART, (query,)))
+        found += sorted((number for number in numbers if number in part.numbers), reverse=backwards)
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def is_whole(index: apsw.Connection) -> bool:
+    """Whether each row of words has its place. Raises `apsw.Error` if the words themselves are damaged."""
+    index.execute(CHECK)
+    return fetch(index, STRAYS) == [(0, 0)]
+
+
+def _keys(index: apsw.Connection, ordered: Sequence[Document]) -> list[int]:
+    """A free key for each of these documents, which are in the order of time."""
+    moments = encode(sorted({words.said_at(document.at) for document in ordered})).decode()
+    taken = {row[0] for row in fetch(index, TAKEN, (moments,))}
+    free: dict[int, int] = dict(fetch(index, CROWDED, (moments,)))
+    crowded: dict[int, int] = {}
+    keys: list[int] = []
+    for document in ordered:
+        at = words.said_at(document.at)
+        key, end = free.get(at, at << TIE_BITS), at + 1 << TIE_BITS
+        while key in taken or (key >= end and fetch(index, IS_TAKEN, (key,))):
+            key += 1
+        taken.add(key)
+        keys.append(key)
+        free[at] = key + 1
+        if key + 1 >= end:
+            crowded[at] = key + 1
+    index.executemany(CROWD, list(crowded.items()))
+    return keys
+
+
+def _are_few(db: apsw.Connection, wanted: Wanted, bound: int) -> bool:
+    """Whether few documents have one of several words that all must be there. FTS5 meets those at once if it goes from the
+    oldest to the newest, in leaps, but backwards it goes through all that have the others."""
+    if not wanted.every or len(wanted.terms) + (wanted.kind is not None) < 2:
+        return False
+    return any(
+        len(fetch(db, ARE_FEW, (_term(wanted.owner, term), bound, FEW + 1))) <= FEW for term in wanted.terms
+    )
+
+
+def _words(document: Document) -> str:
+    """The words of a document, each for its owner alone, and its marks."""
+    own = f"{document.owner}{SIGN}"
+    marks = [_mark(document.owner, f"k{document.kind}")]
+    if document.pos >= 0:
+        log, seq = document.pos >> SEQ_BITS, document.pos & (1 << SEQ_BITS) - 1
+        marks.append(_mark(document.owner, f"l{log}c{seq >> PART_BITS}"))
+    return " ".join((*(own + token for token in document.text.split()), *marks))
+
+
+def _mark(owner: int, name: str) -> str:
+    return f"{owner}{SIGN}{SIGN}{name}"
+
+
+def _query(wanted: Wanted) -> str:
+    """What is wanted, in FTS5's words."""
+    terms = [_term(wanted.owner, term) for term in wanted.terms]
+    kinds = KINDS if wanted.kind is None and not terms else (wanted.kind,) if wanted.kind else ()
+    marks = " OR ".join(f'"{_mark(wanted.owner, f"k{kind}")}"' for kind in kinds)
+    joined = (" AND " if wanted.every else " OR ").join(terms)
+    return " AND ".join(f"({part})" for part in (marks, joined) if part)
+
+
+def _term(owner: int, term: Term) -> str:
+    phrase = " ".join(f"{owner}{SIGN}{token}" for token in term.tokens)
+    return f'"{phrase}"{"*" if term.prefix else ""}'
