@@ -42,6 +42,8 @@ async def test_a_running_session_is_open_and_a_prompt_of_the_other_waits(tmp_pat
         await one.send(method="session/cancel", params={"sessionId": session})
         await one.answer(prompt)
         assert (await two.answer(waiting))["stopReason"] == "end_turn"
+        echoed = [each for each in two.updates(session) if each["sessionUpdate"] == "user_message_chunk"]
+        assert "me too" not in str(echoed)
 
 
 async def status_is(agent: Agent, session_id: str, status: str) -> None:

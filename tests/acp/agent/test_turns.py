@@ -167,21 +167,16 @@ async def test_cancelling_while_a_permission_is_asked_for_withdraws_the_question
         assert (await agent.prompt(session, "again"))["stopReason"] == "end_turn"
 
 
-async def test_a_second_prompt_of_the_same_client_while_one_runs_is_refused(tmp_path: Path) -> None:
+async def test_a_second_prompt_while_one_runs_waits_and_is_taken_back_by_cancel(tmp_path: Path) -> None:
     async with scripted(tmp_path) as agent:
         session = await agent.new(tmp_path)
         first = await agent.begin_prompt(session, ["x", {"hang": True}])
         await agent.until(is_update(session, "agent_message_chunk"))
-        with pytest.raises(Refusal) as refused:
-            await agent.prompt(session, "me too")
-        data = refused.value.error["data"]
-        assert refused.value.code == -32011
-        assert data["code"] == "busy"
-        assert data["sessionId"] == session
-        assert "holder" not in data
-        assert data["ageMs"] >= 0
+        second = await agent.begin_prompt(session, "me too")
         await agent.send(method="session/cancel", params={"sessionId": session})
-        await agent.answer(first)
+        assert (await agent.answer(first))["stopReason"] == "cancelled"
+        assert (await agent.answer(second))["stopReason"] == "cancelled"
+        assert (await agent.prompt(session, "now"))["stopReason"] == "end_turn"
 
 
 async def test_a_failure_of_the_model_is_an_error_after_what_was_said(tmp_path: Path) -> None:

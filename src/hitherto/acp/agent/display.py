@@ -32,9 +32,20 @@ from hitherto.acp.protocol.updates import Renderer, ShownSoFar
 from hitherto.engine import Context, Notice, ToolProgress
 from hitherto.errors import EntryNotFound, HithertoError, SessionNotFound
 from hitherto.ids import uuid7
-from hitherto.model import Change, HistoryPage, Json, Live, Principal, Session, Text, decode_json, encode
+from hitherto.model import (
+    Change,
+    Entry,
+    HistoryPage,
+    Json,
+    Live,
+    Principal,
+    Session,
+    Text,
+    decode_json,
+    encode,
+)
 from hitherto.service import Sessions
-from hitherto.updates import Compacted, Said, Update
+from hitherto.updates import Compacted, Queued, Said, Update
 from hitherto.updates import Stored as Kept
 
 PAGE = 1_000
@@ -78,8 +89,8 @@ class SessionDisplay:
         self._notices: deque[Notice] = deque(maxlen=NOTICES)
         self._reports: deque[Notice] = deque(maxlen=NOTICES)
         self._own_prompts: set[str] = set()
-        self._prompt_pending = False
-        self._turn_running = False
+        self._prompts, self._unknown_prompts = 0, 0
+        self._queued: set[str] = set()
         self._has_new_entries = self._has_live_text = False
         self._session_changed = True  # maybe, since it was read
         self._wake = asyncio.Event()
@@ -93,11 +104,11 @@ class SessionDisplay:
         match update:
             case Said():
                 self._buffer(update)
+            case Queued():
+                self._know_prompt(update.entry)
+                self._queued.add(update.entry)
             case Kept():
-                if self._prompt_pending and update.entry.role == "user":
-                    self._own_prompts.add(update.entry.id)
-                    self._prompt_pending = False
-                self._has_new_entries = self._session_changed = True
+                self._note_stored(update.entry)
             case ToolProgress():
                 self._progress[update.id] = update
             case Context():
@@ -138,14 +149,35 @@ class SessionDisplay:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """While a turn of this client runs: its prompt is not sent back to it, and its text comes from `emit`."""
-        self._prompt_pending = self._turn_running = True
+        """While a prompt of this client waits or is answered: it is not sent back to it, and its text comes from `emit`."""
+        self._prompts += 1
+        self._unknown_prompts += 1
         self._wake.set()
         try:
             yield
         finally:
-            self._prompt_pending = self._turn_running = False
+            self._prompts -= 1
+            if not self._prompts:
+                self._unknown_prompts = 0
+                self._queued.clear()
             self._wake.set()
+
+    @property
+    def _turn_running(self) -> bool:
+        """Whether a turn of this client runs: a prompt that waits for another turn does not count."""
+        return self._prompts > len(self._queued)
+
+    def _note_stored(self, entry: Entry) -> None:
+        if entry.id in self._queued:
+            self._queued.discard(entry.id)
+        elif self._unknown_prompts and entry.role == "user":
+            self._know_prompt(entry.id)
+        self._has_new_entries = self._session_changed = True
+
+    def _know_prompt(self, entry: str) -> None:
+        if entry not in self._own_prompts:
+            self._own_prompts.add(entry)
+            self._unknown_prompts = max(self._unknown_prompts - 1, 0)
 
     # What is shown
 
@@ -206,7 +238,7 @@ class SessionDisplay:
         if self._session_changed:
             self._session_changed = False
             await self._show_session()
-        if self._has_new_entries and not self._prompt_pending:
+        if self._has_new_entries and not self._unknown_prompts:
             self._has_new_entries = False
             await self._pages(self._send)
         if self._buffered:

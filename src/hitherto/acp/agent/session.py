@@ -52,14 +52,14 @@ class AttachedSession:
         self._open_task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[OpenSession] | None = None
-        self._turn: asyncio.Task[Outcome] | None = None
+        self._turns: set[asyncio.Task[Outcome]] = set()
         self._since = 0.0
         self._cancelled = self._command_running = False
 
     @property
     def running(self) -> bool:
-        """Whether a turn of this client runs."""
-        return self._turn is not None
+        """Whether a turn of this client runs, or waits."""
+        return bool(self._turns)
 
     @property
     def target(self) -> str:
@@ -77,7 +77,7 @@ class AttachedSession:
 
     def expect_idle(self) -> None:
         """Raise `Busy` while a turn of this client runs."""
-        if self._turn is not None:
+        if self._turns:
             age = asyncio.get_running_loop().time() - self._since
             raise Busy("this client, on this connection", round(age * 1000))
 
@@ -111,8 +111,12 @@ class AttachedSession:
         return await text_within(self._roots, self._host, path)
 
     async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
-        """Run a turn. Everything is shown when this returns or raises. If the caller is cancelled, the turn is too."""
-        self.expect_idle()
+        """Run a turn. Everything is shown when this returns or raises. If the caller is cancelled, the turn is too.
+
+        While another turn runs, here or elsewhere, the prompt is stored, and gets the next. `Busy` while a command runs.
+        """
+        if self._command_running:
+            self.expect_idle()
         with self.display.turn():
             return await self._run(self._run_prompt(parts, meta, ask))
 
@@ -132,35 +136,38 @@ class AttachedSession:
             self._command_running = False
 
     async def _run(self, turn: Coroutine[Any, Any, Outcome]) -> Outcome:
-        self._since, self._cancelled = asyncio.get_running_loop().time(), False
-        self._turn = asyncio.create_task(turn)
+        if not self._turns:
+            self._since, self._cancelled = asyncio.get_running_loop().time(), False
+        task = asyncio.create_task(turn)
+        self._turns.add(task)
         try:
-            return await asyncio.shield(self._turn)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if self._turn.cancelled():
+            if task.cancelled():
                 return Outcome(stop_reason="cancelled", prompt="")
-            if not self._turn.done():
+            if not task.done():
                 self.cancel()
-                await asyncio.wait([self._turn])
+                await asyncio.wait([task])
             raise
         finally:
-            self._turn = None
+            self._turns.discard(task)
             self.display.refresh()
             await self.display.settle()
 
     def cancel(self) -> None:
-        """End the running turn, or the one that is about to run."""
-        self._cancelled = self._turn is not None
-        if self._turn is not None and self._command_running:
-            self._turn.cancel()
+        """End the running turn, or the one that is about to run, and take back what waits."""
+        self._cancelled = self.running
+        if self._command_running:
+            for task in self._turns:
+                task.cancel()
         elif self._opened is not None and self._opened.done() and not self._opened.exception():
             self._opened.result().cancel()
 
     async def close(self) -> None:
         """End the running turn, and close the session."""
         self.cancel()
-        if self._turn is not None:
-            await asyncio.wait([self._turn])
+        if self._turns:
+            await asyncio.wait(tuple(self._turns))
         self._closing.set()
         if self._open_task is not None:
             await asyncio.wait([self._open_task])
