@@ -134,6 +134,20 @@ MUTANTS = (
         "tests/service/turns/test_turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
     ),
     mutant(
+        "half-said-words-dropped",
+        "service/turns/journal.py",
+        "closing += await _half_said(tx, record)",
+        "await _half_said(tx, record)",
+        "tests/service/turns/test_turns.py::test_what_a_dead_turn_was_saying_is_kept_when_the_session_goes_on[memory]",
+    ),
+    mutant(
+        "branches-not-searched",
+        "service/search/sessions.py",
+        "said[each.checkpoint.id] = each.lists.conversation()",
+        "said[each.checkpoint.id] = []",
+        "tests/service/transfer/test_branches.py::test_what_a_branch_says_is_found_and_marked[memory]",
+    ),
+    mutant(
         "permitted-by-metadata",
         "service/validation.py",
         "if isinstance(name, str) and name.startswith(RESERVED):",

@@ -46,6 +46,7 @@ from hitherto.model import (
     ToolResult,
     Usage,
     decode_json,
+    encode,
 )
 from hitherto.permissions import Choice
 from hitherto.service import Imported, Sessions
@@ -362,6 +363,29 @@ async def test_the_lease_of_a_dead_process_is_no_obstacle(sessions: Sessions, an
     await sessions.leases.acquire(ann, session.id, alive, ttl_ms=3_600_000)
     with pytest.raises(Busy):
         await ask_once(sessions, ann, session.id, Scripted())
+
+
+async def test_what_a_dead_turn_was_saying_is_kept_when_the_session_goes_on(
+    sessions: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, _ = await started(sessions, ann, "Go")
+    lease = await sessions.leases.acquire(ann, session.id, "a process that dies", ttl_ms=1_000)
+    half = Live(entry="half", parts=(Text(text="The answer begins"),))
+    await sessions.changes.put_live(ann, session.id, encode(half), fence=lease.fence)
+    clock.advance(2_000)
+    engine = Scripted(says("Whole."))
+    await ask_once(sessions, ann, session.id, engine, "Go on")
+    kept = (await entries(sessions, ann, session.id))[-3]
+    assert (kept.id, kept.role, kept.parts, kept.meta) == (
+        "half",
+        "assistant",
+        half.parts,
+        {"partial": CUT_OFF},
+    )
+    assert half.parts in [each.parts for each in engine.turns[0].history]
+    assert await sessions.changes.live(ann, session.id) is None
+    (hit,) = (await sessions.search(ann, "begins")).hits
+    assert hit.entry == "half"
 
 
 async def test_a_prompt_with_an_idempotency_key_is_run_once(

@@ -26,6 +26,7 @@ from hitherto.model import (
     Entry,
     Json,
     Lease,
+    Live,
     Pending,
     Principal,
     QueueMode,
@@ -34,6 +35,7 @@ from hitherto.model import (
     Status,
     ToolCall,
     decode_entry,
+    decode_json,
     plain_text,
 )
 from hitherto.permissions import Choice
@@ -64,7 +66,13 @@ from hitherto.service.records import (
     require_session,
     require_writable,
 )
-from hitherto.service.turns.context import INTERRUPTED, failed_results, policy_for_window, unanswered_calls
+from hitherto.service.turns.context import (
+    CUT_OFF,
+    INTERRUPTED,
+    failed_results,
+    policy_for_window,
+    unanswered_calls,
+)
 from hitherto.service.turns.leases import Leases, take_lease
 from hitherto.service.turns.questions import Questions
 from hitherto.service.validation import checked_drafts, checked_title
@@ -216,6 +224,7 @@ class TurnJournal:
         record = replace(record, lease=lease)
         before = await _context(tx, record)
         closing = failed_results(unanswered_calls(before), INTERRUPTED)
+        closing += await _half_said(tx, record)
         added = [*(complete_draft(draft, now, self.new_id) for draft in closing), *entries]
         record = await append_entries(tx, record, added, now, self._store.secret)
         record = await unarchive(tx, record)
@@ -484,6 +493,18 @@ async def _retold(tx: Reader, record: Record, outcome: Outcome) -> Outcome:
         place = await find_place(tx, record, await load_everything(tx, record), outcome.answer)
         return replace(outcome, text=plain_text(decode_entry(await payload_at(tx, record.owner, place))))
     return outcome
+
+
+async def _half_said(tx: Reader, record: Record) -> list[Draft]:
+    """What a turn was saying when its process died, as far as everybody was shown it: it was never stored."""
+    data = await tx.live(record.owner, record.num)
+    try:
+        live = None if data is None else msgspec.convert(decode_json(data), Live)
+    except ValueError:
+        return []  # nothing that a turn has shown
+    if live is None or not live.parts or await tx.locate(record.owner, [record.num], live.entry):
+        return []
+    return [Draft(role="assistant", parts=live.parts, id=live.entry, meta={"partial": CUT_OFF})]
 
 
 async def _context(tx: Reader, record: Record) -> tuple[Entry, ...]:
