@@ -66,3 +66,15 @@ def test_a_status_bar_gets_one_line(shell: Shell) -> None:
     unknown = {"session_id": "s2", "cost": {"total_cost_usd": 1.25}}
     assert shell.run("statusline", stdin=json.dumps(unknown).encode()).out == "$1.25 · today $0.00\n"
     assert shell.run("statusline", stdin=b"{not json").out == "today $0.00\n"
+
+
+def test_projects_are_listed_renamed_and_merged(shell: Shell) -> None:
+    spend(shell)
+    assert shell.ok("project").out == "ada/app\t1\n"
+    done = shell.ok("project", "app", "--rename", "ada/engine")
+    assert "ada/app is ada/engine now: 1 session." in done.err
+    assert shell.ok("project", "engine", "--json").json == {
+        "projects": [{"name": "ada/engine", "sessions": 1}]
+    }
+    assert shell.invoke("project", "nothing", "--rename", "x").code == 2
+    assert shell.invoke("project", "--rename", "x").code == 2

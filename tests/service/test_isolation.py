@@ -171,6 +171,8 @@ OWN_ONLY = {
         "projects.place_folder",
         "projects.placeless",
         "projects.called",
+        "projects.counts",
+        "projects.rename",
     ),
     *("transfer.trim_raw", "transfer.bereft"),
     *("channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),

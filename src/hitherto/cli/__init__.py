@@ -65,6 +65,7 @@ COMMANDS: dict[str, CommandRow] = {
         "hitherto.cli.commands.prune", "Archive or delete old sessions by age, count or size."
     ),
     "stats": CommandRow("hitherto.cli.commands.stats", "Show statistics about your sessions and the store."),
+    "project": CommandRow("hitherto.cli.commands.project", "List, rename and merge projects."),
     "usage": CommandRow(
         "hitherto.cli.commands.usage", "Show what your sessions used and cost, by day, week or month."
     ),

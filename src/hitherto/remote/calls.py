@@ -72,6 +72,8 @@ CALLS: Mapping[str, RemoteCall] = {
     "facets": RemoteCall("statistics.facets", "read", "own"),
     "project_called": RemoteCall("projects.called", "read", "own"),
     "place": RemoteCall("projects.place", "write", "own"),
+    "project_counts": RemoteCall("projects.counts", "read", "own"),
+    "rename_project": RemoteCall("projects.rename", "write", "own"),
     "placeless": RemoteCall("projects.placeless", "read", "own"),
     "place_folder": RemoteCall("projects.place_folder", "write", "own"),
     "assign": RemoteCall("projects.assign", "write", "session"),

@@ -15,11 +15,14 @@ from hitherto.projects import Checkout, checkout_of
 from hitherto.service.catalog.metadata import edit_session
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Core, Room
-from hitherto.service.validation import checked_name, checked_owner
+from hitherto.service.validation import checked_name, checked_owner, checked_required
 from hitherto.values.filters import normal_cwd
 
 PLACELESS = 500
 FOLDER = "folder:"
+RENAMED = "name:"
+HOPS = 20
+"""How often in a row a project can have been renamed."""
 SHORT = 7
 """This much of a commit id distinguishes repositories of the same name."""
 
@@ -36,9 +39,57 @@ class Projects(Room):
 
         A repository with a remote is called by it. One without keeps the name that it was first met under, which its
         root commit identifies, until it has one; then all its sessions go by that. If another repository has that name, the
-        commit is added to it. Of a folder that is no longer there it is what was known before.
+        commit is added to it. Of a folder that is no longer there it is what was known before. A project that was renamed or
+        merged goes by its new name.
         """
-        cwd = normal_cwd(cwd)
+        owner = checked_owner(who)
+        if seen is not None:
+            read = checked_required(seen.project, "a project")
+            seen = seen._replace(project=await self._store.read(lambda tx: _renamed_to(tx, owner, read)))
+        found = await self._place(who, normal_cwd(cwd), seen)
+        return await self._store.read(lambda tx: _renamed_to(tx, owner, found))
+
+    async def rename(self, who: Principal, project: str, name: str) -> int:
+        """Give a project another name, for good; if there is one of that name, they are one from then on. Returns how many
+        sessions have moved.
+
+        What is placed in it later, by sync or in a folder of it, goes by the new name.
+        """
+        owner = checked_owner(who)
+        new = checked_required(name, "a project")
+        known = await self._store.read(lambda tx: tx.projects(owner))
+        if project not in known:
+            raise InvalidInput(f"there is no project {project!r:.80}; `hitherto project` lists all")
+        if new == project:
+            return 0
+
+        async def work(tx: Writer) -> None:
+            for key in await tx.roots(owner, project):
+                await tx.put_root(owner, key, new)
+            await tx.put_root(owner, _name_key(project), new)
+            # The name is free again for what is called so from here on.
+            await tx.put_root(owner, _name_key(new), new)
+
+        # Before the sessions: if this is interrupted, what comes next goes by the new name already, and it can be repeated.
+        await self._store.write(work)
+        given = Filter(project=project, archived="include")
+        found = [session async for session in self._catalog.every(who, given)]
+        for session in found:
+            await self.assign(who, session.id, new)
+        return len(found)
+
+    async def counts(self, who: Principal) -> tuple[tuple[str, int], ...]:
+        """All projects, by name, and how many sessions each has, archived ones too."""
+        owner = checked_owner(who)
+        names = await self._store.read(lambda tx: tx.projects(owner))
+        return tuple(
+            [
+                (name, await self._catalog.count(who, Filter(project=name, archived="include")))
+                for name in names
+            ]
+        )
+
+    async def _place(self, who: Principal, cwd: str, seen: Checkout | None) -> str:
         for text, what in ((seen.project, "a project"), (seen.root, "a commit")) if seen else ():
             checked_name(text, what)
         if seen is None:
@@ -155,7 +206,7 @@ async def _resolve_name(tx: Reader, owner: str, name: str) -> str:
 async def _free_name(tx: Reader, owner: str, root: str, project: str) -> str:
     """The name of a repository that was not met before: not that of another one, unless both have that remote."""
     taken = [] if _is_remote(project) else await tx.roots(owner, project)
-    if all(key.startswith(FOLDER) for key in taken):
+    if all(key.startswith((FOLDER, RENAMED)) for key in taken):
         return project
     mark = f"@{root[:SHORT]}"
     return project[: NAME_CHARS - len(mark)] + mark
@@ -164,6 +215,21 @@ async def _free_name(tx: Reader, owner: str, root: str, project: str) -> str:
 def _folder_key(cwd: str) -> str:
     """How a folder is kept by which a repository is known: not by its name, which goes with the sessions in it."""
     return FOLDER + sha256(cwd.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _name_key(project: str) -> str:
+    """How a project is kept that was renamed: by a digest, so that any name fits."""
+    return RENAMED + sha256(project.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+async def _renamed_to(tx: Reader, owner: str, project: str) -> str:
+    """The name that a project has now."""
+    for _ in range(HOPS):
+        new = await tx.rooted(owner, _name_key(project))
+        if new is None or new == project:
+            return project
+        project = new
+    return project
 
 
 def _is_remote(project: str) -> bool:
