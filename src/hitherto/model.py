@@ -590,7 +590,7 @@ def decode_entry(data: bytes) -> Entry:
 
 
 TOOL_INPUT_CHARS = 2_000
-TOOL_OUTPUT_CHARS = 4_000
+TOOL_OUTPUT_CHARS = 64_000
 PERSISTED_OUTPUT = "persisted_output"
 """The field of a result's `output` with a text of which the model was only shown the beginning."""
 

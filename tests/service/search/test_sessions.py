@@ -13,7 +13,7 @@ from hitherto.ports import SearchKey, Store
 from hitherto.service import Sessions
 from hitherto.values.cursors import seal_cursor
 from hitherto.values.days import DAY_MS
-from hitherto.values.words import parse_query
+from hitherto.values.words import MAX_CHARS, parse_query
 from tests.support.conversations import finds, hits, listed, say, started, talk
 from tests.support.homes import Clock
 
@@ -189,6 +189,19 @@ async def test_thoughts_and_tools_are_found(
     session = await sessions.create(ann)
     await sessions.append(ann, session.id, Draft(role="assistant", parts=(part,)))
     assert await finds(reader, ann, word) == [session.id]
+
+
+async def test_what_a_tool_answered_is_found_up_to_the_limit_of_a_message(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    session = await sessions.create(ann, title="Other")
+    output = "line of a log\n" * 4_300 + "medlar " + "line of a log\n" * 400 + "quince"
+    assert output.index("medlar") < MAX_CHARS < output.index("quince")
+    result = ToolResult(id="1", content=(Text(text=output),))
+    done = await sessions.append(ann, session.id, Draft(role="tool", parts=(result,)))
+    (hit,) = await hits(reader, ann, "medlar")
+    assert (hit.entry, "medlar" in hit.snippet) == (done.entries[0], True)
+    assert await hits(reader, ann, "quince") == []
 
 
 async def test_each_operator_narrows(
