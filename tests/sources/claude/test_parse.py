@@ -114,3 +114,19 @@ def test_a_session_of_images_alone_is_a_conversation() -> None:
     got = parse(made.data())
     assert len(got.entries) == 1
     assert got.info.first_prompt is None
+
+
+def test_a_cost_is_known_for_what_was_said_until_then_and_requests_have_their_provider_s_names() -> None:
+    made = writer()
+    made.user("Hello")
+    said = made.assistant({"type": "text", "text": "Hi"}, message_id="msg_1", requestId="req_1")
+    made.note("cost-state", totalCostUSD=0.25)
+    first = parse(made.data())
+    made.assistant({"type": "text", "text": "More"}, message_id="msg_2")
+    second = parse(made.data())
+    assert (first.info.cost, second.info.cost) == (0.25, 0.25)
+    assert first.info.cost_at == second.info.cost_at == first.entries[-1].at
+    assert second.entries[-1].at > first.entries[-1].at
+    assert said["uuid"] == first.entries[-1].id
+    used = [entry.usage.request for entry in second.entries if entry.usage]
+    assert used == ["msg_1 req_1", "msg_2"]

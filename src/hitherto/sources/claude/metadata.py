@@ -120,6 +120,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     models: list[str] = []
     cost: float | None = None
     cost_at: int | None = None
+    read_at: int | None = None
     children: list[Child] = []
     agent_id: str | None = None
     team: str | None = None
@@ -163,6 +164,8 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     def observe(self, record: Record) -> None:
         """Note what a record of the conversation says beside its message."""
         self._begin(record)
+        if record.timestamp is not None:
+            self.read_at = max(self.read_at or 0, milliseconds(record.timestamp))
         self.cwd = self.cwd or _folder(record.cwd)
         if record.cwd != self.cwd and (folder := _folder(record.cwd)) is not None:
             self._note_folder(folder)
@@ -312,7 +315,7 @@ def _last_prompt(facts: Facts, record: Record) -> None:
 def _cost(facts: Facts, record: Record) -> None:
     cost = record.total_cost
     if cost is not None and math.isfinite(cost) and 0 <= cost <= ENTRY_SUM:
-        facts.cost, facts.cost_at = cost, facts.updated_at
+        facts.cost, facts.cost_at = cost, facts.read_at
 
 
 def _relocated(facts: Facts, record: Record) -> None:
