@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     mutant(
         "branches-not-searched",
-        "service/search/sessions.py",
+        "service/search/standing.py",
         "said[each.checkpoint.id] = each.lists.conversation()",
         "said[each.checkpoint.id] = []",
         "tests/service/transfer/test_branches.py::test_what_a_branch_says_is_found_and_marked[memory]",
