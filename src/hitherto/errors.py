@@ -293,6 +293,10 @@ class ModelMissing(EngineError):
     code = "model_missing"
 
 
+class SignInRequired(ModelMissing):
+    """No model is set, or it has no key: what the user gets by signing in. Its code is that of `ModelMissing`."""
+
+
 class ModelRefused(EngineError):
     """The provider rejected the key or does not know the model."""
 

@@ -37,6 +37,8 @@ NEWER: dict[str, set[str]] = {
 }
 """Updates that the package does not know yet, with the fields that they must have."""
 NEWER_RESULTS: dict[str, set[str]] = {
+    "authenticate": set(),
+    "logout": set(),
     "session/archive": set(),
     "session/unarchive": set(),
     "session/set_title": {"title"},

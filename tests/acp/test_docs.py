@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hitherto import errors
+from hitherto.acp.agent.connection import AUTH_REQUIRED
 from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
 from hitherto.acp.agent.slash_commands import COMMANDS
 from hitherto.rpc import errors as failures
@@ -28,7 +29,7 @@ def test_every_error_has_a_number_and_a_row() -> None:
     for code, number in CODES.items():
         assert f"`{code}`" in rows[str(number)], code
     plain = {value for name, value in vars(failures).items() if name.isupper() and isinstance(value, int)}
-    assert set(map(int, rows)) == plain | set(CODES.values())
+    assert set(map(int, rows)) == {AUTH_REQUIRED} | plain | set(CODES.values())
 
 
 def test_every_method_is_documented() -> None:

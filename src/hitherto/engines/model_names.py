@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from hitherto.errors import ModelMissing
+from hitherto.errors import ModelMissing, SignInRequired
 
 PLAIN_NAMES = (
     (re.compile(r"claude-"), "anthropic"),
@@ -29,7 +29,7 @@ def full_name(given: str | None, environ: Mapping[str, str]) -> str:
     """The model as `provider:name`. Raises `ModelMissing`, saying what to set."""
     name = (given or "").strip()
     if not name:
-        raise ModelMissing(UNSET)
+        raise SignInRequired(UNSET)
     provider, colon, model = name.partition(":")
     if not colon:
         provider, model = _provider_of(name), name

@@ -19,7 +19,7 @@ from hitherto.acp.protocol.options import AvailableOptions
 from hitherto.acp.protocol.session_rows import BEHIND, NOWHERE
 from hitherto.engine import Engine, Notice
 from hitherto.engines.capabilities import Reads, reads_of
-from hitherto.errors import HithertoError, InvalidCwd, InvalidInput
+from hitherto.errors import HithertoError, InvalidCwd, InvalidInput, SignInRequired
 from hitherto.holders import new_holder
 from hitherto.model import Change, Principal, Session
 from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
@@ -31,6 +31,8 @@ from hitherto.values.filters import normal_cwd
 from hitherto.values.mcp_servers import McpServer
 
 OPEN_SESSIONS = 256
+AUTH_REQUIRED = -32000
+HOW = "To sign in, run `hitherto acp --sign-in` in a terminal"
 RETRY_SECONDS = 1.0
 PRESENT_SECONDS = 120.0
 GROWN = "You continued this session here, and {} has continued the original since. Newer messages there are not part of this session."
@@ -41,7 +43,8 @@ log = logging.getLogger(__name__)
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent offers beyond its engine. `about` identifies it. The first of `models` is the default. `options` are
     those that the engine uses. `imported`: list sessions of other agents too. `local`: the client is a person on this
-    machine. `reading`: what prompts may contain, if it cannot be derived from the names of the models."""
+    machine. `reading`: what prompts may contain, if it cannot be derived from the names of the models. `signs_in`: users can
+    sign in to the provider of the model."""
 
     about: About = About()
     models: tuple[str, ...] = ()
@@ -49,6 +52,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     imported: bool = True
     local: bool = True
     reading: Reads | None = None
+    signs_in: bool = False
 
     def reads(self, chosen: str | None = None) -> Reads:
         """What a prompt may contain for the chosen model, or the default one."""
@@ -275,9 +279,12 @@ async def _log_failure(work: Coroutine[Any, Any, None]) -> None:
         log.exception("a task of the connection failed")
 
 
-def to_failure(error: HithertoError, params: Any) -> Failure:
-    """An error of the program as a protocol error; it names the session of the request."""
+def to_failure(error: HithertoError, params: Any, offer: Offer | None = None) -> Failure:
+    """An error of the program as a protocol error; it names the session of the request. What a sign-in would mend is said so,
+    if there is one."""
     failure = failure_of(error)
+    if isinstance(error, SignInRequired) and offer is not None and offer.signs_in:
+        failure = Failure(AUTH_REQUIRED, f"Authentication required: {error.message}. {HOW}", failure.data)
     session_id = getattr(params, "session_id", None)
     if session_id is not None and failure.data is not None:
         failure.data = {**failure.data, "sessionId": session_id}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from hitherto.acp.agent import extensions, manage, open, prompt
 from hitherto.acp.agent.connection import Connection
-from hitherto.acp.protocol.initialize import InitializeParams, answer_initialize
+from hitherto.acp.protocol.initialize import ENVIRONMENT, InitializeParams, answer_initialize
 from hitherto.acp.protocol.params import (
     Authenticate,
     BatchGet,
     ListSessions,
+    Logout,
     NamedSession,
     NewSession,
     OpenSession,
@@ -23,20 +26,38 @@ from hitherto.acp.protocol.params import (
     Subscribe,
     Unsubscribe,
 )
-from hitherto.errors import InvalidInput
+from hitherto.acp.sign_in import PROVIDERS, forget_sign_in, use_sign_in
+from hitherto.errors import InvalidInput, SignInRequired
 from hitherto.model import Json
+from hitherto.rpc.errors import METHOD_NOT_FOUND, Failure
 from hitherto.rpc.peer import Method
+from hitherto.settings import read_settings
 
 
 async def initialize(connection: Connection, params: InitializeParams) -> Json:
     """`initialize`."""
-    connection.client, answer = answer_initialize(params, connection.offer.reads(), connection.offer.about)
+    offer = connection.offer
+    connection.client, answer = answer_initialize(params, offer.reads(), offer.about, signs_in=offer.signs_in)
     return answer
 
 
-async def authenticate(_: Connection, params: Authenticate) -> Json:
-    """`authenticate`: not required, and no method is offered."""
-    raise InvalidInput(f"unknown auth method {params.method_id!r:.100} (authentication is not required)")
+async def authenticate(connection: Connection, params: Authenticate) -> Json:
+    """`authenticate`: with the keys of the environment, or what was kept when the user signed in; -32000 if there are none."""
+    if not connection.offer.signs_in or params.method_id != ENVIRONMENT:
+        raise InvalidInput(f"unknown auth method {params.method_id!r:.100}")
+    settings = read_settings()
+    kept = await asyncio.to_thread(use_sign_in, settings.data_dir)
+    if kept is None and not any(variable in os.environ for variable, _ in PROVIDERS.values()):
+        raise SignInRequired("no key of a model provider is set")
+    return {}
+
+
+async def logout(connection: Connection, _: Logout) -> Json:
+    """`logout`: forgets what was kept when the user signed in; keys of the environment stay."""
+    if not connection.offer.signs_in:
+        raise Failure(METHOD_NOT_FOUND, "Method not found: logout", {"method": "logout"})
+    await asyncio.to_thread(forget_sign_in, read_settings().data_dir)
+    return {}
 
 
 class _Named(Protocol):
@@ -61,6 +82,7 @@ def in_order(handle: Callable[[Connection, N], Awaitable[R]]) -> Callable[[Conne
 REQUESTS: dict[str, Method[Connection]] = {
     "initialize": Method(initialize, InitializeParams),
     "authenticate": Method(authenticate, Authenticate),
+    "logout": Method(logout, Logout),
     "session/new": Method(open.new_session, NewSession, whole=True),
     "session/load": Method(open.load_session, OpenSession),
     "session/resume": Method(open.resume_session, OpenSession),

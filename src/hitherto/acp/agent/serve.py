@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from hitherto.acp.agent.connection import Connection, Offer, to_failure
 from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
@@ -33,7 +34,9 @@ async def serve(
     """
     async with asyncio.TaskGroup() as tasks:
         connection = Connection(sessions, who, engine, tasks, client=client, offer=offer, warm=warm)
-        connection.peer = Peer(transport, REQUESTS, NOTIFICATIONS, connection, to_failure=to_failure)
+        connection.peer = Peer(
+            transport, REQUESTS, NOTIFICATIONS, connection, to_failure=partial(to_failure, offer=offer)
+        )
         try:
             await connection.peer.run()
         finally:

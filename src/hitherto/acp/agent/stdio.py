@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     MakeAgent = Callable[[], tuple[Engine, str | None, Offer | None]]
 
 
-def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
+def greet(wires: Wires, reads: Reads, about: About, *, signs_in: bool = False) -> Client | None:
     """Answer `initialize`, if that is the first message; anything else is left for later."""
     line = wires.first()
     if line is None:
@@ -35,7 +35,7 @@ def greet(wires: Wires, reads: Reads, about: About) -> Client | None:
         if frame.method != "initialize" or not frames.has_id(frame):
             raise BadFrame(b"")
         params = frames.decode_params(msgspec.json.Decoder(InitializeParams), frames.params_of(frame))
-        client, answer = answer_initialize(params, reads, about)
+        client, answer = answer_initialize(params, reads, about, signs_in=signs_in)
     except (BadFrame, Failure):
         wires.lines.put_back(line)
         return None
@@ -53,12 +53,12 @@ def run(engine: Engine, store: str | None = "memory:", *, offer: Offer | None = 
     run_made(lambda: (engine, store, offer), *known)
 
 
-def run_made(make: MakeAgent, reads: Reads, about: About) -> None:
-    """The same, with an engine, a store and an offer that are made after `initialize` was answered. `reads` and `about` are
-    those of the offer, for the default model."""
+def run_made(make: MakeAgent, reads: Reads, about: About, *, signs_in: bool = False) -> None:
+    """The same, with an engine, a store and an offer that are made after `initialize` was answered. `reads`, `about` and
+    `signs_in` are those of the offer, for the default model."""
     try:
         wires = Wires()
-        client = greet(wires, reads, about)
+        client = greet(wires, reads, about, signs_in=signs_in)
     except (BrokenPipeError, KeyboardInterrupt):
         return  # the client is gone, and nothing has started
     except OSError as error:

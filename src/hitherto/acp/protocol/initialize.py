@@ -28,7 +28,6 @@ CAPABILITIES: dict[str, Any] = {
         "title": {},
         "status": {},
     },
-    "auth": {},
     "_meta": {
         "hitherto": {
             "forkAtMessage": True,
@@ -41,6 +40,26 @@ CAPABILITIES: dict[str, Any] = {
         }
     },
 }
+
+
+SIGN_IN = "sign-in"
+ENVIRONMENT = "environment"
+AUTH_METHODS: list[dict[str, Any]] = [
+    {
+        "type": "terminal",
+        "id": SIGN_IN,
+        "name": "Sign in to a model provider",
+        "description": "Asks for a provider, a model and a key in a terminal, and keeps them in a file that only you can read.",
+        "args": ["--sign-in"],
+    },
+    {
+        "id": ENVIRONMENT,
+        "name": "Use keys of the environment",
+        "description": "Set the variable of your provider, such as ANTHROPIC_API_KEY, where your editor starts Hitherto. It is "
+        "never stored.",
+    },
+]
+"""How a user can give this program what its model needs. The first only for clients that can run it in a terminal."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +79,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     notices: bool = False
     compaction: bool = False
     plans: bool = False
+    signs_in: bool = False
     subagents: bool = False
 
 
@@ -70,10 +90,12 @@ class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
     client_capabilities: Any = None
 
 
-def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> tuple[Client, dict[str, Any]]:
+def answer_initialize(
+    params: InitializeParams, reads: Reads, about: About, *, signs_in: bool = False
+) -> tuple[Client, dict[str, Any]]:
     """The client's capabilities, and the answer. There is one version; a client that asks for another is offered this one.
 
-    `reads` is what prompts may contain.
+    `reads` is what prompts may contain. `signs_in`: the model is that of this program, and users can sign in to it.
     """
     if not 0 <= params.protocol_version <= NEWEST_NUMBER:
         raise invalid(f"protocolVersion must be 0 to {NEWEST_NUMBER}")
@@ -85,12 +107,14 @@ def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> t
         notices=has_capability(able, "session", "notices"),
         compaction=has_capability(able, "session", "compaction"),
         plans=has_capability(able, "plan"),
+        signs_in=has_capability(able, "auth", "terminal"),
         subagents=has_capability(able, "subagents"),
     )
     return client, {
         "protocolVersion": PROTOCOL_VERSION,
         "agentCapabilities": {
             **CAPABILITIES,
+            "auth": {"logout": {}} if signs_in else {},
             "promptCapabilities": {
                 "image": reads.image,
                 "audio": reads.audio,
@@ -98,8 +122,13 @@ def answer_initialize(params: InitializeParams, reads: Reads, about: About) -> t
             },
         },
         "agentInfo": {"name": about.name, "title": about.title, "version": about.version},
-        "authMethods": [],
+        "authMethods": auth_methods(client) if signs_in else [],
     }
+
+
+def auth_methods(client: Client) -> list[dict[str, Any]]:
+    """The auth methods that this client can use."""
+    return [method for method in AUTH_METHODS if client.signs_in or method.get("type") != "terminal"]
 
 
 def has_capability(value: Any, *path: str) -> bool:

@@ -93,6 +93,10 @@ class Authenticate(Params, frozen=True, kw_only=True):
     method_id: str
 
 
+class Logout(Params, frozen=True, kw_only=True):
+    pass
+
+
 # Extensions
 
 

@@ -8,7 +8,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 
 from hitherto.engines.model.errors import cause_of, without_keys
-from hitherto.errors import ModelMissing
+from hitherto.errors import ModelMissing, SignInRequired
 
 _VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PACKAGE = re.compile(r"install the `([^`]+)` package")
@@ -26,7 +26,8 @@ def connect(name: str) -> Model:
     except ImportError as error:
         raise ModelMissing(_missing_package(name, str(error))) from error
     except UserError as error:
-        raise ModelMissing(_missing_setting(name, error.message)) from error
+        wanting = SignInRequired if _VARIABLE.search(error.message) else ModelMissing
+        raise wanting(_missing_setting(name, error.message)) from error
     except Exception as error:  # each provider's own library has its own ways to say that it is not set up
         why = cause_of(error) or without_keys(str(error))
         raise ModelMissing(f"cannot use the model {name!r}: {why}") from error
