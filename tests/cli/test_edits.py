@@ -168,3 +168,7 @@ def test_diff_shows_the_files_of_a_session_with_its_messages(shell: Shell, tmp_p
     assert patch[0].startswith("diff ")
     assert any(line.startswith("+") for line in patch)
     assert f"@@ {found['files'][0]['edits'][0]['message']} " in "\n".join(patch)
+    touched = shell.invoke("log", found["files"][0]["path"], "--json").json["sessions"]
+    assert session in [each["session"] for each in touched]
+    assert [each["at"] for each in touched] == sorted((each["at"] for each in touched), reverse=True)
+    assert shell.invoke("log", "no/such_file.py", "--json").json == {"sessions": []}

@@ -15,7 +15,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 import hitherto
-from hitherto.model import Draft, Principal, Text, ToolCall, ToolResult
+from hitherto.model import Draft, Filter, Principal, Text, ToolCall, ToolResult
 from hitherto.recall.server import server_for
 from hitherto.recall.tools import ANSWER_CHARS, MESSAGE_CHARS, Recall
 from hitherto.service import Sessions
@@ -47,13 +47,16 @@ async def asked(agent: Client, tool: str, **given: Any) -> Any:
     return block.text if result.is_error else json.loads(block.text)
 
 
-async def test_there_are_four_tools_that_only_read(agent: Client) -> None:
+async def test_there_are_a_few_tools_that_only_read(agent: Client) -> None:
     tools = (await agent.list_tools()).tools
     assert [tool.name for tool in tools] == [
         "sessions_search",
         "sessions_recent",
         "sessions_read",
         "memory_search",
+        "changes_search",
+        "blame",
+        "why",
     ]
     assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
     assert all(tool.description for tool in tools)
@@ -217,3 +220,35 @@ async def test_the_command_is_a_server_on_standard_input_and_output(tmp_path: Pa
         (hit,) = (await asked(agent, "sessions_search", query="quinces"))["hits"]
     assert hit["title"] == "Fruit"
     assert hit["link"].startswith("https://history.example.org/s/")
+
+
+WRITTEN = (
+    "shipping = tariff.lookup(country, weight_in_grams)",
+    "raise BasketEmpty(f'nothing for {country}')",
+)
+
+
+async def test_an_agent_learns_which_session_wrote_lines_and_what_was_asked(
+    agent: Client, sessions: Sessions
+) -> None:
+    for who, title in ((ANN, "Ann's"), (BOB, "Bob's")):
+        session = await sessions.create(who, cwd="/home/x/shop", title=title)
+        given = {"file_path": "src/basket.py", "old_string": "", "new_string": "\n".join(WRITTEN)}
+        call = ToolCall(id="c", name="edit", input=given, kind="edit")
+        prompt = Draft(role="user", parts=(Text(text=f"Ship it with {SECRET}, {title}"),))
+        await sessions.append(who, session.id, [prompt, Draft(role="assistant", parts=(call,))])
+    (mine,) = (await sessions.find(ANN, Filter())).sessions
+    (touched,) = (await asked(agent, "changes_search", file="basket.py"))["sessions"]
+    assert (touched["session_id"], touched["added"]) == (mine.id, 2)
+    (wrote,) = (await asked(agent, "blame", path="src/basket.py", text="\n".join(WRITTEN), project="shop"))[
+        "lines"
+    ]
+    assert (wrote["session_id"], wrote["line"], wrote["last"]) == (mine.id, 1, 2)
+    assert wrote["prompt"].startswith("Ship it with")
+    assert SECRET not in wrote["prompt"]
+    added = "".join(f"+{line}\n" for line in WRITTEN)
+    diff = f"--- a/src/basket.py\n+++ b/src/basket.py\n@@ -0,0 +1,2 @@\n{added}"
+    (made,) = (await asked(agent, "why", diff=diff, project="git.example/ann/shop"))["sessions"]
+    assert (made["session_id"], made["share"]) == (mine.id, 1.0)
+    assert await asked(agent, "why", diff="nothing", project="shop") == {"sessions": []}
+    assert "empty" in await asked(agent, "changes_search", file="/")

@@ -176,7 +176,7 @@ OWN_ONLY = {
     ),
     *("transfer.trim_raw", "transfer.bereft"),
     *("channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),
-    *("edits.refresh", "edits.rebuild", "edits.trace", "edits.why"),
+    *("edits.refresh", "edits.rebuild", "edits.trace", "edits.why", "edits.touched"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 

@@ -26,6 +26,7 @@ COMMANDS: dict[str, CommandRow] = {
     "show": CommandRow("hitherto.cli.commands.show", "Show a session and its messages."),
     "search": CommandRow("hitherto.cli.commands.search", "Find sessions by what was said in them."),
     "diff": CommandRow("hitherto.cli.commands.diff", "Show what a session changed in files."),
+    "log": CommandRow("hitherto.cli.commands.log", "List the sessions that changed a file, newest first."),
     "why": CommandRow(
         "hitherto.cli.commands.why", "Show which sessions made a commit, and the prompts behind it."
     ),

@@ -61,6 +61,18 @@ class EditCounts(Value, frozen=True):
     files: int = 0
 
 
+class FileTouch(Value, frozen=True):
+    """A session that changed a file: when it last did, under which path, in how many edits, and how many lines these added and
+    removed."""
+
+    session: str
+    at: int
+    path: str
+    edits: int
+    added: int
+    removed: int
+
+
 class Made(NamedTuple):
     """An edit with where it comes from; `path` is the file as it is shown."""
 

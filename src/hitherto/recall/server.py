@@ -1,4 +1,4 @@
-"""The MCP server: four tools that look things up."""
+"""The MCP server: tools that look things up."""
 
 from __future__ import annotations
 
@@ -75,6 +75,27 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
         """Search facts from earlier sessions that are still current: names, preferences, decisions, places, numbers. Best
         match first; an empty query returns the newest."""
         return await recall().facts(query, limit)
+
+    @tool
+    @_as_json
+    async def changes_search(file: str, limit: int = 20) -> Any:
+        """List the sessions that changed a file, the one that did last first. `file` is the end of its path."""
+        return await recall().changes(file, limit)
+
+    @tool
+    @_as_json
+    async def blame(path: str, text: str, project: str | None = None) -> Any:
+        """Find out why lines of a file are as they are, before you change them: which message of which session wrote them, and
+        what was asked. Give the path in the repository and the text of the file (or of consecutive lines); `project` is the
+        repository's name or remote, like github.com/ada/engine. Lines that no session wrote are left out."""
+        return await recall().blame(path, text, project)
+
+    @tool
+    @_as_json
+    async def why(diff: str, project: str | None = None) -> Any:
+        """Find the sessions that made a change, given as a unified diff, with the prompts that led to it; `project` is the
+        repository's name or remote, like github.com/ada/engine. Empty if no session is known to have made it."""
+        return await recall().why(diff, project)
 
     return server
 

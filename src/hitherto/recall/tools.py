@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from hitherto.edits.edit import lines_of
+from hitherto.edits.origins import Repository, SourceLine
 from hitherto.errors import EntryNotFound, InvalidInput, SessionNotFound
 from hitherto.exports.redaction import Redactor
 from hitherto.model import (
@@ -40,7 +42,7 @@ from hitherto.values import words
 from hitherto.values.words import Term
 
 T = TypeVar("T")
-HITS, RECENT, FACTS, MESSAGES = 20, 50, 50, 50
+HITS, RECENT, FACTS, MESSAGES, PROMPTS = 20, 50, 50, 50, 5
 """The most items in one answer."""
 ANSWER_CHARS = 40_000
 READ_BYTES = 1_000_000
@@ -127,6 +129,58 @@ class FactsAnswer(Value, frozen=True):
     facts: tuple[RememberedFact, ...]
 
 
+class WroteLine(Value, frozen=True):
+    """Lines of a file, from `line` to `last`, with the message that wrote them, the prompt that led to it, and how sure that is."""
+
+    line: int
+    last: int
+    session_id: str
+    message_id: str
+    link: str
+    confidence: float
+    prompt: str | None
+
+
+class BlameAnswer(Value, frozen=True):
+    """In order. Lines that no session is known to have written are left out. `cut`: there is more."""
+
+    lines: tuple[WroteLine, ...]
+    cut: bool = False
+
+
+class MadeBy(Value, frozen=True):
+    """A session that made part of a change, its share of the added lines, how sure that is, and the prompts that led there."""
+
+    session_id: str
+    link: str
+    share: float
+    confidence: float
+    prompts: tuple[str, ...]
+
+
+class WhyAnswer(Value, frozen=True):
+    """The largest share first; empty if no session is known to have made it."""
+
+    sessions: tuple[MadeBy, ...]
+
+
+class TouchedBy(Value, frozen=True):
+    """A session that changed a file, when it last did, and how many lines it added and removed."""
+
+    session_id: str
+    link: str
+    at: int
+    path: str
+    added: int
+    removed: int
+
+
+class TouchedAnswer(Value, frozen=True):
+    """The session that changed it last comes first."""
+
+    sessions: tuple[TouchedBy, ...]
+
+
 async def _here(work: Callable[..., T], *given: object) -> T:
     return work(*given)
 
@@ -204,6 +258,66 @@ class Recall:
             before=page.previous if whole or not from_end else fitting[0].message_id,
             after=page.next if whole or from_end else fitting[-1].message_id,
         )
+
+    async def changes(self, file: str, limit: int = 20) -> TouchedAnswer:
+        """Sessions that changed a file."""
+        found = await self._sessions.edits.touched(self._who, file, limit=_bounded(limit, RECENT))
+        return TouchedAnswer(
+            sessions=tuple(
+                TouchedBy(
+                    session_id=each.session,
+                    link=self._link(each.session, None),
+                    at=each.at,
+                    path=_clean(each.path),
+                    added=each.added,
+                    removed=each.removed,
+                )
+                for each in found
+            )
+        )
+
+    async def why(self, diff: str, project: str | None = None) -> WhyAnswer:
+        """Sessions that made a change, given as a diff."""
+        found = await self._sessions.edits.why(self._who, diff, _repository(project))
+        return WhyAnswer(
+            sessions=tuple(
+                MadeBy(
+                    session_id=each.session,
+                    link=self._link(each.session, None),
+                    share=each.share,
+                    confidence=each.confidence,
+                    prompts=tuple((_title(prompt) or "")[:TOOL_CHARS] for prompt in each.prompts[:PROMPTS]),
+                )
+                for each in found[:HITS]
+            )
+        )
+
+    async def blame(self, path: str, text: str, project: str | None = None) -> BlameAnswer:
+        """Messages that wrote the lines of a file, given as its text."""
+        lines = [
+            SourceLine(path=path, number=number, text=each) for number, each in enumerate(lines_of(text), 1)
+        ]
+        found = await self._sessions.edits.trace(self._who, lines, _repository(project))
+        wrote: list[WroteLine] = []
+        for line, origin in zip(lines, found, strict=True):
+            last = wrote[-1] if wrote else None
+            if origin is None:
+                continue
+            if last is not None and last.message_id == origin.message and last.last == line.number - 1:
+                wrote[-1] = replace(last, last=line.number)
+                continue
+            wrote.append(
+                WroteLine(
+                    line=line.number,
+                    last=line.number,
+                    session_id=origin.session,
+                    message_id=origin.message,
+                    link=self._link(origin.session, origin.message),
+                    confidence=origin.confidence,
+                    prompt=(_title(origin.prompt) or "")[:TOOL_CHARS] or None,
+                )
+            )
+        return BlameAnswer(lines=tuple(wrote[:MESSAGES]), cut=len(wrote) > MESSAGES)
 
     async def facts(self, query: str, limit: int = 10) -> FactsAnswer:
         """Facts with these words."""
@@ -331,3 +445,8 @@ def _clean(text: str) -> str:
 
 def _bounded(limit: int, most: int) -> int:
     return max(1, min(limit, most))
+
+
+def _repository(project: str | None) -> Repository:
+    """The repository that a project names: by its remote or its folder."""
+    return Repository(names=(project,) if project else ())

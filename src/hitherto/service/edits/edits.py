@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitherto.edits.changes import EditCounts, SessionChanges, changes_of
+from hitherto.edits.changes import EditCounts, FileTouch, SessionChanges, changes_of
 from hitherto.edits.origins import Cause, LineOrigin, Repository, SourceLine, causes, lines_of_diff
 from hitherto.edits.patches import of_git
-from hitherto.errors import StoreUnavailable, TooLarge
+from hitherto.errors import InvalidInput, StoreUnavailable, TooLarge
 from hitherto.model import Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
 from hitherto.service.edits.load import counted, made_in, remake_edits, session_records, with_subagents
-from hitherto.service.edits.tracing import trace_lines
+from hitherto.service.edits.tracing import touches, trace_lines
 from hitherto.service.records import require_session
 from hitherto.service.validation import checked_owner
 
@@ -59,6 +59,14 @@ class Edits(Room):
             return changes_of(record.session.id, await made_in(tx, record), file)
 
         return await self._store.read(work)
+
+    async def touched(self, who: Principal, file: str, *, limit: int = 100) -> list[FileTouch]:
+        """The sessions that changed a file whose path ends with `file`, the one that did last first."""
+        if not file.strip("/ "):
+            raise InvalidInput("the name of the file is empty")
+        await self.refresh(who)
+        owner, key = checked_owner(who), self._store.secret
+        return (await self._store.read(lambda tx: touches(tx, key, owner, file)))[:limit]
 
     async def trace(
         self, who: Principal, lines: Sequence[SourceLine], repository: Repository

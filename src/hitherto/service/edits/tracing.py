@@ -9,7 +9,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from hitherto.edits.batches import EditRecord
-from hitherto.edits.lines import line_marks, mark, plain, shingle_marks, weight, words_of
+from hitherto.edits.changes import FileTouch, ends_with, shown_path
+from hitherto.edits.lines import line_marks, mark, name_mark, plain, shingle_marks, weight, words_of
 from hitherto.edits.origins import LineOrigin, Repository, SourceLine, Suspect, origins
 from hitherto.edits.repositories import closeness, full_path, is_same_repository
 from hitherto.errors import StoreDamaged
@@ -88,6 +89,34 @@ async def _suspected(
             if not record.failed and (latest is None or record.at < latest):
                 found.append(_Found(batch.log, record, *family, marks))
     return found, sessions
+
+
+async def touches(tx: Reader, key: bytes, owner: str, file: str) -> list[FileTouch]:
+    """The sessions that changed a file whose path ends so, the one that did last first."""
+    wanted = frozenset([name_mark(key, file)])
+    by_session: defaultdict[str, list[tuple[EditRecord, str]]] = defaultdict(list)
+    for batch in await tx.edits_marked(owner, wanted):
+        family = await _family(tx, owner, batch.log)
+        if family is None:
+            continue
+        for record, _ in batch.marked(wanted):
+            cwd = family[0].session.cwd
+            paths = [full_path(path, cwd) for path in (record.path, record.to) if path]
+            path = next((each for each in paths if ends_with(each, file)), None)
+            if path is not None and not record.failed:
+                by_session[family[1].session.id].append((record, shown_path(path, cwd)))
+    found = [
+        FileTouch(
+            session=session,
+            at=max(record.at for record, _ in own),
+            path=own[-1][1],
+            edits=len(own),
+            added=sum(record.added for record, _ in own),
+            removed=sum(record.removed for record, _ in own),
+        )
+        for session, own in by_session.items()
+    ]
+    return sorted(found, key=lambda touch: (-touch.at, touch.session))
 
 
 async def _family(tx: Reader, owner: str, log: int) -> tuple[Record, Record] | None:
