@@ -46,6 +46,15 @@ async def test_rare_words_count_for_more_than_common_ones(
     assert (await best(reader, ann, "kumquat server"))[0] == rare.id
 
 
+async def test_a_session_that_says_a_word_again_and_again_leaves_room_for_others(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
+    quiet = [(await started(sessions, ann, "a kumquat", title="Other"))[0].id for _ in range(3)]
+    loud = await sessions.create(ann, title="Other")
+    await sessions.append(ann, loud.id, [say("a kumquat") for _ in range(200)])
+    assert set(await best(reader, ann, "kumquat")) == {*quiet, loud.id}
+
+
 async def test_neighbours_in_the_conversation_raise_a_message(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -32,6 +33,8 @@ CONSIDERED = 400
 READ = 150
 READ_CHARS = 8_000
 """Of so many documents the neighbours are looked at, so many are read, and so far."""
+OF_ONE_LOG = 6
+"""So many of one log's documents are considered: a session that says a word again and again leaves room for others."""
 FEWEST = 1_000
 """A word counts as rare by how many documents there seem to be, at least so many."""
 
@@ -138,7 +141,9 @@ class BestMatch:
         """The documents to read: by their words, then by those of their neighbours too."""
         for candidate in self._found.values():
             candidate.worth = self._worth(candidate.has)
-        considered = heapq.nlargest(CONSIDERED, self._found.values(), key=_by_worth)
+        considered = list(
+            islice(_spread(sorted(self._found.values(), key=_by_worth, reverse=True)), CONSIDERED)
+        )
         for candidate in considered:
             candidate.worth += self._beside(candidate)
         return heapq.nlargest(READ, considered, key=_by_worth)
@@ -201,6 +206,16 @@ class BestMatch:
         terms = [term for group in self._question.groups for term in group.terms]
         hit = self._standing.hit(ranked.session, best.entry, best.at, ranked.branch, terms)
         return replace(hit, more=min(len(ranked.read) - 1, MORE_CAP))
+
+
+def _spread(ordered: Iterable[_Candidate]) -> Iterator[_Candidate]:
+    """Of each log's documents the first few."""
+    counts: Counter[int] = Counter()
+    for candidate in ordered:
+        log, _ = _place(candidate.match)
+        counts[log] += 1
+        if counts[log] <= OF_ONE_LOG:
+            yield candidate
 
 
 def _by_worth(candidate: _Candidate) -> tuple[float, int, int]:
