@@ -153,6 +153,8 @@ OLD_ROWS = (
 
 COUNTED_SINCE = 4
 RENAMED_SINCE = 8
+LANED_SINCE = 11
+"""Rows of later schemas have more than these; they come from the one before it."""
 OLD_COUNTS = (
     "UPDATE session SET branch = 'topic' WHERE num = 1",
     "INSERT INTO facet (owner, kind, value, sessions) SELECT owner, kind, value, sessions FROM facet_as_it_should_be",
@@ -165,12 +167,13 @@ async def test_a_database_of_an_earlier_version_is_brought_up_to_date_with_all_t
     empty_database: str, version: int
 ) -> None:
     async with await opened(empty_database) as connection:
-        await migrate(connection, migrations()[:version])
+        await migrate(connection, migrations()[: min(version, LANED_SINCE - 1)])
         for statement in OLD_ROWS if version < COUNTED_SINCE else OLD_ROWS + OLD_COUNTS:
             renamed = (
                 statement if version < RENAMED_SINCE else statement.replace("change_kind", "kind_of_change")
             )
             await connection.execute(renamed)
+        await migrate(connection, migrations()[:version])
     async with connect(empty_database) as store:
         sessions = Sessions(store)
         assert (await sessions.admin.about())["schema"] == migrations()[-1].version
