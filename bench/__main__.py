@@ -24,6 +24,7 @@ PART_NAMES = (
     "proxy",
     "load",
     "page",
+    "housekeeping",
 )
 PAGE = Path("docs/benchmarks.md")
 

@@ -29,6 +29,7 @@ from tests.support.homes import (
     counting,
 )
 from tests.support.postgres_server import PostgresServer
+from tests.support.statements import recorded, unlike_the_rule
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background: the programs that tests start and interrupt would not hear ^C either.
@@ -71,6 +72,14 @@ def postgres_server() -> Iterator[PostgresServer]:
 def postgres_database(postgres_server: PostgresServer) -> PostgresHome:
     """One database for all tests that only write rows."""
     return PostgresHome(postgres_server, "hitherto_test")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def statements() -> Iterator[None]:
+    """Each statement that the tests of this process have the PostgreSQL store issue is about one owner."""
+    with recorded() as seen:
+        yield
+    assert unlike_the_rule(seen) == {}
 
 
 def _make_home(request: pytest.FixtureRequest) -> Home:

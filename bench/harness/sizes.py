@@ -59,6 +59,8 @@ class Sizes:
     page_bytes: int
     page_rounds: int
     page_calls: int
+    chats: int
+    chat_rounds: int
 
 
 FULL = Sizes(
@@ -111,6 +113,8 @@ FULL = Sizes(
     page_bytes=100_000_000,
     page_rounds=5,
     page_calls=200,
+    chats=1_000_000,
+    chat_rounds=9,
 )
 
 QUICK = Sizes(
@@ -163,4 +167,6 @@ QUICK = Sizes(
     page_bytes=10_000_000,
     page_rounds=3,
     page_calls=20,
+    chats=1_000,
+    chat_rounds=2,
 )

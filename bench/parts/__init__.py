@@ -14,6 +14,7 @@ from bench.parts import (
     claude_files,
     claude_forks,
     history,
+    housekeeping,
     import_time,
     list,
     load,
@@ -42,4 +43,5 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "proxy": proxy.run,
     "load": load.run,
     "page": page.run,
+    "housekeeping": housekeeping.run,
 }

@@ -80,7 +80,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A session with what only the program sees.
 
     `order_at` is `updated_at`, not later than the moment it was written: lists are ordered by `(order_at, id)`.
-    `head` and `totals` are those of the session's own log. `change` is the number of its newest change.
+    `head` and `totals` are those of the session's own log. `change` is the number of its newest change. `heard_at`: when the user
+    of a chat was last heard of; None if that is not known.
     """
 
     num: int
@@ -91,6 +92,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
     lease: Lease | None = None
     change: int = 0
+    heard_at: int | None = None
+
+    @property
+    def silent_since(self) -> int | None:
+        """By what a chat is found when it has been silent for long: 0 if nothing is known. None for what never starts anew by
+        the clock: what is no chat, is archived, or is empty."""
+        session = self.session
+        if session.key is None or session.source is not None or session.archived or not session.message_count:
+            return None
+        return self.heard_at or 0
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +171,15 @@ class Spot(NamedTuple):
 
     seq: int
     id: str
+
+
+class SilentChat(NamedTuple):
+    """A chat whose user was last heard of then, or later. `record` is None if it is damaged."""
+
+    silent_since: int
+    owner: str
+    id: str
+    record: Record | None = None
 
 
 class Memo(NamedTuple):
@@ -461,6 +481,21 @@ class Reader(Protocol):
     async def tokens(self, owner: str | None) -> list[Token]:
         """The tokens of an owner or of all, revoked ones too, in the order of `created_at`, then `id`."""
 
+    async def chats(self) -> list[str]:
+        """The kinds of chats, of every owner, that may start anew by the clock, each with its channel: `values.keys.chat_of`.
+
+        In order; also chats of no kind that is known, as the empty text."""
+
+    async def silent(
+        self, owner: str | None, chat: str, before: int, after: SilentChat | None, limit: int
+    ) -> list[SilentChat]:
+        """Chats of that kind and channel, of an owner or of all, that are silent since a moment before `before`.
+
+        In their own order, from strictly after `after`. Looks at no other chat."""
+
+    async def duty(self, name: str) -> str | None:
+        """Who has, or had last, the duty of this name."""
+
     async def access(self) -> int:
         """How many tokens of the store have been revoked: while it stays the same, none was."""
 
@@ -497,6 +532,12 @@ class Writer(Reader, Protocol):
 
     async def put_read_at(self, record: Record, at: int) -> None:
         """Note when the session was last read; this is no change of the session."""
+
+    async def put_heard_at(self, record: Record, at: int) -> None:
+        """Note when the user of a chat was last heard of; this is no change of the session."""
+
+    async def put_silent_since(self, record: Record, at: int) -> None:
+        """Note that the user of a chat need not be looked for in what was said before then, which is no change either."""
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
         """Replace a span list of the session."""
@@ -536,6 +577,9 @@ class Writer(Reader, Protocol):
 
     async def forget_memos(self, before: int) -> int:
         """Drop what was kept before that time; returns how many."""
+
+    async def take_duty(self, name: str, holder: str, now: int, until: int, heir_of: str | None) -> bool:
+        """Give a duty to the holder until then; False if another has it for longer than `now` and is not `heir_of`."""
 
     async def put_live(self, record: Record, data: bytes | None) -> None:
         """Replace or drop the partial text of the running turn, as a change of kind `live`, same revision."""
@@ -629,6 +673,11 @@ class Store(Protocol):
         """Write a consistent copy of the whole store while it is in use. Raises `StoreError` if it cannot be copied."""
         ...
 
+    async def distribute(self) -> tuple[str, ...]:
+        """Spread the empty tables over the nodes of a distributed database, all of an owner on one of them; returns their names,
+        none if that was done before. Raises `InvalidInput` if there is data, and `StoreError` if the store has no nodes."""
+        ...
+
     async def check(self, *, repair: bool) -> Health:
         """Look for damage. With `repair`, rebuild what is derived from the rest, and put what nothing explains in quarantine.
 
@@ -657,5 +706,5 @@ class Connect(Protocol):
 
 __all__ = [
     "CURRENT", "Activity", "Connect", "Health", "InboxSize", "ListKey", "Losses", "Match", "Memo", "Mode", "Now", "PackedCopy", "QuarantinedLog", "RawCopy", "Reader",
-    "Record", "Rescan", "Row", "Scan", "SearchKey", "Spot", "Store", "Totals", "Writer", "packed",
+    "Record", "Rescan", "Row", "Scan", "SearchKey", "SilentChat", "Spot", "Store", "Totals", "Writer", "packed",
 ]  # fmt: skip

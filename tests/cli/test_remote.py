@@ -225,7 +225,7 @@ def test_transcripts_of_this_machine_are_taken_in_there_and_brought_back(afar: A
 
 def test_what_needs_the_store_itself_says_so(afar: Afar) -> None:
     for command in (("doctor",), ("backup", "copy.db"), ("token", "list"), ("token", "create", "--owner", "x"),
-                    ("page",), ("prune", "--keep", "1"), ("serve",)):  # fmt: skip
+                    ("page",), ("prune", "--keep", "1"), ("serve",), ("admin", "distribute")):  # fmt: skip
         done = afar.invoke(*command)
         assert (done.code, done.out) == (2, ""), command
         assert "server" in done.err, command

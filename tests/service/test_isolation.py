@@ -201,7 +201,10 @@ WHOLE_STORE = {
         "admin.put_back",
         "admin.quarantined",
         "admin.quarantined_messages",
+        "admin.take_duty",
+        "admin.distribute",
     ),
+    "resets.sweep",
     # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
     *("tokens.create", "tokens.verify", "tokens.all", "tokens.revoke", "tokens.generation"),
     *("signin.invite", "signin.sign_in", "signin.admit", "signin.visitor", "signin.sign_out"),

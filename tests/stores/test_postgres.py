@@ -35,7 +35,7 @@ from hitherto.service.history import forks
 from hitherto.stores.postgres import check, connect, list_query, notify, search, transactions
 from hitherto.stores.postgres.connection import as_hitherto_error, escaped, restored
 from hitherto.stores.postgres.migrate import Migration, migrate, migrations
-from hitherto.stores.postgres.read_tx import CHANGED, CHANGES, REACHING
+from hitherto.stores.postgres.read_tx import CHANGED, CHANGES, CHATS, REACHING, SILENT_OF_ALL, SILENT_OF_OWNER
 from hitherto.stores.postgres.rows import LANES
 from hitherto.stores.postgres.store import ABOUT, PostgresStore
 from hitherto.stores.postgres.transactions import CONFIGURE, CONNECTIONS, opened
@@ -748,6 +748,32 @@ async def test_the_feed_is_read_by_an_index_and_no_further_than_it_is_asked(
         # Of 3,000 sessions in 64 lanes, those of the first lanes: two, and one to see that they end.
         assert scan.endswith("loops=3)")
         assert "Seq Scan" not in plan
+
+
+async def test_silent_chats_are_found_by_an_index_and_no_others_are_looked_at(database: Database) -> None:
+    await database.execute(MANY_SESSIONS)
+    await database.execute(
+        "update session set channel = 'irc', key = 'agent:main:irc:dm:' || num, heard_at = num, heard_revision = revision"
+    )
+    await database.execute(CONFIGURE)
+    given = {"chat": "directmessage:irc", "before": 4, "heard_at": -1, "last_owner": "", "last_id": ""}
+    for analyse in ("select 1", "analyze"):
+        await database.execute(analyse)
+        for statement in (SILENT_OF_ALL, SILENT_OF_OWNER):
+            params = {**given, "limit": 500, "owner": OWNER}
+            question = f"explain (analyze, timing off, summary off) {statement}"
+            rows = await (await database.execute(question, params)).fetchall()
+            plan = "\n".join(row[0] for row in rows)
+            assert "session_heard on session" in plan
+            assert "rows=3.00" in plan.splitlines()[0]
+            assert "Removed by Filter" not in plan
+            assert "Sort" not in plan
+        rows = await (await database.execute(f"explain (analyze, timing off) {CHATS}", ())).fetchall()
+        plan = "\n".join(row[0] for row in rows)
+        # The first kind, and one look for the next.
+        scans = [line for line in plan.splitlines() if "session_heard on session" in line]
+        assert len(scans) == 2
+        assert all("rows=1.00" in scan or "rows=0.00" in scan for scan in scans)
 
 
 async def test_every_list_is_led_by_an_index_even_before_the_tables_were_analysed(database: Database) -> None:

@@ -20,7 +20,7 @@ from tests.support.homes import CARELESS
 from tests.support.postgres_server import PostgresServer
 
 _numbers = itertools.count(1)
-WHOLE = {"known_problems", "schema_migration", "store_meta", "token"}
+WHOLE = {"duty", "known_problems", "schema_migration", "store_meta", "token"}
 """Tables that do not belong to owners, or are looked into before the owner is known."""
 TABLES = """
 select relname, relkind = 'p' from pg_class

@@ -37,6 +37,7 @@ from hitherto.service import Sessions
 from hitherto.stores.sqlite import connection
 from hitherto.stores.sqlite.connection import fetch, open_file
 from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
+from hitherto.stores.sqlite.read_tx import CHATS, SILENT
 from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, SearchIndex
 from hitherto.stores.sqlite.store import SqliteStore, connect
 from hitherto.stores.sqlite.write_tx import MANY_HOT
@@ -1163,3 +1164,20 @@ async def test_many_messages_of_one_moment_have_a_place_each(sessions: Sessions,
         == 2_101
     )
     assert store._index.is_whole()
+
+
+@pytest.mark.usefixtures("store")
+async def test_silent_chats_are_found_by_an_index_from_kind_to_kind(file: Path) -> None:
+    database = open_file(file)
+    bound = dict.fromkeys(("chat", "before", "heard_at", "last_owner", "last_id", "owner", "limit"))
+    plans = {
+        statement: [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {statement}", given)]
+        for statement, given in ((SILENT, bound), (CHATS, ()))
+    }
+    database.close()
+    assert "SEARCH s USING INDEX session_heard (<expr>=? AND heard_at>? AND heard_at<?)" in plans[SILENT] or (
+        "SEARCH s USING INDEX session_heard (<expr>=? AND (heard_at,owner,id)>(?,?,?) AND heard_at<?)"
+        in plans[SILENT]
+    )
+    assert not any("TEMP B-TREE" in line for plan in plans.values() for line in plan)
+    assert any("session_heard (<expr>>?)" in line for line in plans[CHATS])

@@ -31,7 +31,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
     ),
     "Faults survived": (*machine.SURVIVED, *faults.IN_TURN, *stores.SURVIVED, machine.CLOCK_JUMPS),
     "Nothing left": erasures.GONE,
-    "Beyond one machine": (postgres.R20,),
+    "Beyond one machine": (postgres.R20, postgres.FEED),
     "Load held": (*load.ROWS, *neighbours.ROWS, agreement.R19, histories.ONE_ORDER, growth.R21),
     "Bad inputs": (*inputs.ROWS, *supply.ROWS),
 }

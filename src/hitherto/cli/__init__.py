@@ -87,6 +87,7 @@ COMMANDS: dict[str, CommandRow] = {
     "token": CommandRow(
         "hitherto.cli.commands.token", "Create, list and revoke access tokens for the server."
     ),
+    "admin": CommandRow("hitherto.cli.commands.admin", "Set up the database of a store."),
     "serve": CommandRow("hitherto.cli.commands.serve", "Start the server: web page, gateway, ACP and MCP."),
     "page": CommandRow(
         "hitherto.cli.commands.page", "Print a sign-in link to the web page of a running server."

@@ -277,7 +277,7 @@ class Sessions:
     @cached_property
     def resets(self) -> Resets:
         """Chats that start anew by the clock."""
-        return self._room(Resets, self.catalog)
+        return self._room(Resets)
 
     @cached_property
     def transfer(self) -> Transfer:

@@ -23,6 +23,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from urllib.parse import quote, unquote_to_bytes
 
 from hitherto.errors import InvalidInput, InvalidKey
@@ -124,6 +125,27 @@ def is_group(name: str | None) -> bool:
         return name is not None and parse_key(name).kind is Kind.GROUP
     except InvalidKey:
         return False
+
+
+LOOSE_FORMS: Mapping[str, Kind] = {
+    "subagent:agent:*:*": Kind.SUBAGENT,
+    "agent:*:*:dm:*": Kind.DIRECT_MESSAGE,
+    "agent:*:*:group:*": Kind.GROUP,
+    "agent:*:cron:*": Kind.TASK,
+    "agent:*:main": Kind.MAIN,
+}
+"""Which kind a key is of, the first that fits, if it is well-formed: as the stores look for them. A name may be `dm` or `group`
+itself: of what looks like both, the kind is open."""
+_EITHER = tuple(form for form, kind in LOOSE_FORMS.items() if kind in (Kind.DIRECT_MESSAGE, Kind.GROUP))
+
+
+def chat_of(key: str, channel: str | None) -> str:
+    """What kind of chat a session with this key is, and in which channel, as one text; empty if it looks like none, or like
+    two."""
+    if all(fnmatchcase(key, form) for form in _EITHER):
+        return ""
+    kind = next((kind for form, kind in LOOSE_FORMS.items() if fnmatchcase(key, form)), None)
+    return "" if kind is None else f"{kind}:{channel or ''}"
 
 
 def is_ephemeral(name: str | None) -> bool:

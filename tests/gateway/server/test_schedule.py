@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from hitherto.errors import SessionNotFound, StoreUnavailable
 from hitherto.gateway.server.schedule import (
     ClockCheck,
+    Duty,
     forget_regularly,
     prune_regularly,
-    repeat_for_owners,
+    repeat,
     reset_chats,
     steady,
 )
 from hitherto.model import Principal
-from hitherto.service import Policy, ResetPolicy, Sessions, parse_resets
-from hitherto.stores import connector
+from hitherto.service import Policy, PrunedSession, ResetPolicy, Sessions, parse_resets
+from hitherto.service.admin.maintenance import Admin
 from hitherto.values.days import DAY_MS
 from hitherto.values.positions import BEGINNING
 from tests.gateway.methods.asker import KEY, Asker
@@ -175,48 +178,114 @@ async def test_a_server_forgets_old_idempotency_keys_by_itself(
 
 
 @pytest.mark.parametrize("fault", [SessionNotFound("gone"), ValueError("unforeseen")])
-async def test_what_fails_for_one_owner_is_done_for_the_others_and_tried_again(
-    clock: Clock, ann: Principal, bob: Principal, fault: Exception, caplog: pytest.LogCaptureFixture
+async def test_what_fails_is_tried_again(
+    sessions: Sessions, fault: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    done: list[str] = []
+    done: list[int] = []
     twice = asyncio.Event()
 
-    async def work(who: Principal) -> None:
-        done.append(who.owner)
-        if len(done) == 4:
+    async def work() -> None:
+        done.append(1)
+        if len(done) == 2:
             twice.set()
-        if who == ann:
-            raise fault
+        raise fault
 
-    async with connector("memory:")("memory:", clock) as store:
-        sessions = Sessions(store, now=clock)
-        for who in (ann, bob):
-            await sessions.create(who)
-        running = asyncio.create_task(repeat_for_owners(sessions, work, 0))
-        await arrives(twice.wait(), "the work to be done twice")
+    running = asyncio.create_task(repeat(Duty(sessions, "a duty", 0), work, 0))
+    await arrives(twice.wait(), "the work to be done twice")
+    running.cancel()
+    await arrives(asyncio.wait([running]), "the end of what runs")
+    assert len(caplog.records) >= 2
+
+
+async def test_a_session_that_cannot_be_pruned_keeps_no_other_owner_waiting(
+    sessions: Sessions, ann: Principal, bob: Principal, clock: Clock
+) -> None:
+    for who in (ann, bob):
+        await sessions.create(who)
+
+    class Broken(Admin):
+        async def prune(self, who: Principal, *given: Any, **more: Any) -> list[PrunedSession]:
+            if who == ann:
+                raise StoreUnavailable("not now")
+            return await super().prune(who, *given, **more)
+
+    class WithBroken(Sessions):
+        @property
+        def admin(self) -> Admin:
+            return Broken(self.core, self.catalog, self.leases)
+
+    clock.advance(2 * DAY_MS)
+    server = WithBroken(sessions.core.store, now=clock)
+    running = asyncio.create_task(prune_regularly(Policy(older_than_ms=DAY_MS), server, 0, clock))
+    try:
+        await until(lambda: gone(sessions, bob), "the archiving for the other owner")
+    finally:
         running.cancel()
         await arrives(asyncio.wait([running]), "the end of what runs")
-    assert done[:4] == ["ann", "bob"] * 2
-    assert len(caplog.records) >= 1
+    assert not await gone(sessions, ann)
 
 
-async def test_it_ends_when_it_is_told_to_whatever_the_store_makes_of_that(
-    clock: Clock, ann: Principal
-) -> None:
+async def test_it_ends_when_it_is_told_to_whatever_the_store_makes_of_that(sessions: Sessions) -> None:
     begun = asyncio.Event()
 
-    async def work(_: Principal) -> None:
+    async def work() -> None:
         begun.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             raise StoreUnavailable("the connection was cut") from None
 
-    async with connector("memory:")("memory:", clock) as store:
-        sessions = Sessions(store, now=clock)
-        await sessions.create(ann)
-        running = asyncio.create_task(repeat_for_owners(sessions, work, 0))
-        await arrives(begun.wait(), "the work to begin")
+    running = asyncio.create_task(repeat(Duty(sessions, "a duty", 0), work, 0))
+    await arrives(begun.wait(), "the work to begin")
+    running.cancel()
+    await arrives(asyncio.wait([running]), "the end of what runs")
+
+
+async def test_one_server_at_a_time_has_a_duty_and_another_takes_over(
+    sessions: Sessions, other: Sessions, clock: Clock
+) -> None:
+    one, two = Duty(sessions, "resets", 60), Duty(other, "resets", 60)
+    assert await one.is_mine()
+    assert not await two.is_mine()
+    assert await Duty(other, "notes", 60).is_mine()
+    clock.advance(119_999)
+    assert not await two.is_mine()
+    assert await one.is_mine()  # asking again keeps it
+    clock.advance(119_999)
+    assert not await two.is_mine()
+    clock.advance(1)
+    assert await two.is_mine()
+    assert not await one.is_mine()
+
+
+async def test_the_duty_of_a_process_that_has_ended_passes_on_at_once(sessions: Sessions) -> None:
+    code = "from hitherto.holders import new_holder; print(new_holder())"
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    printed, _ = await arrives(child.communicate(), "the name of a process")
+    holder = printed.decode().strip()
+    assert await sessions.admin.take_duty("resets", holder, 3_600_000)
+    assert await sessions.admin.take_duty("resets", "somebody", 3_600_000)
+    assert not await sessions.admin.take_duty("resets", "somebody else", 3_600_000)
+
+
+async def test_what_is_not_this_server_s_duty_is_left_to_the_other(
+    sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session_id = (await Asker(sessions, ann.owner).say("one"))["session_id"]
+    assert await Duty(other, "resets", 3_600).is_mine()
+    clock.advance(3_600_001)
+    running = asyncio.create_task(reset_chats(parse_resets("idle@1h"), sessions, 0, clock))
+    try:
+        for _ in range(20):
+            assert await told(other, ann, session_id) == ["one"]
+            await asyncio.sleep(0)
+        clock.advance(7_200_000)
+
+        async def empty() -> bool:
+            return await told(other, ann, session_id) == []
+
+        await until(empty, "the chat to start anew once the duty is free")
+    finally:
         running.cancel()
         await arrives(asyncio.wait([running]), "the end of what runs")
 

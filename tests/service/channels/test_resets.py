@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
 
 import pytest
 
 from hitherto.errors import InvalidInput
 from hitherto.model import Draft, Principal, Text, ToolResult
+from hitherto.ports import SilentChat
 from hitherto.service import ResetPolicy, Sessions, address_of, parse_resets
 from hitherto.service.channels.resets import ResetRule, Resets
 from hitherto.values.keys import parse_key
@@ -140,12 +143,12 @@ async def test_a_chat_that_is_busy_or_has_changed_meanwhile_is_left_alone(
     await other.leases.release(ann, session_id, lease.fence)
 
     class Slow(Resets):
-        async def due(self, *given: object, **more: object) -> list[object]:  # type: ignore[override]
-            found = await super().due(*given, **more)  # type: ignore[arg-type]
-            await talk(other, ann, session_id, "Wait!")
-            return list(found)
+        async def _silent(self, *given: Any) -> AsyncIterator[list[SilentChat]]:
+            async for found in super()._silent(*given):
+                await talk(other, ann, session_id, "Wait!")
+                yield found
 
-    assert await Slow(sessions.core, sessions.catalog).run(ann, policy) == []
+    assert await Slow(sessions.core).run(ann, policy) == []
     assert await told(other, ann, session_id) == ["Hello", "Wait!"]
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from hitherto.errors import HithertoError
+from hitherto.holders import new_holder
 from hitherto.ids import now_ms
 from hitherto.model import Filter, Principal
 from hitherto.service import Policy, ResetPolicy, Sessions
@@ -21,6 +23,7 @@ from hitherto.values.days import DAY_MS
 EVERY_SECONDS = 3_600.0
 RESET_SECONDS = 60.0
 USAGE_SECONDS = 30.0
+SHORTEST_DUTY_MS = 30_000
 Clock = Callable[[], int]
 """The time in ms."""
 
@@ -77,20 +80,40 @@ class ClockCheck:
         return False
 
 
+class Duty:
+    """What one of several servers of a store does at a time, again and again. Another takes over when it has not been heard
+    of for twice as long as it takes until the next time."""
+
+    def __init__(self, sessions: Sessions, name: str, every: float) -> None:
+        self._sessions, self._name = sessions, name
+        self._holder, self._ms = new_holder(), max(round(every * 2_000), SHORTEST_DUTY_MS)
+        self._asked = -math.inf
+
+    async def is_mine(self) -> bool:
+        """Whether it is this server's, now and for the next while."""
+        self._asked = running_time()
+        return await self._sessions.admin.take_duty(self._name, self._holder, self._ms)
+
+    async def is_still_mine(self) -> bool:
+        """The same between two pieces of work, where it was this server's before: asked only when some time has passed."""
+        return (running_time() - self._asked) * 4_000 < self._ms or await self.is_mine()
+
+
 async def forget_regularly(
     sessions: Sessions,
     every: float = EVERY_SECONDS,
     clock: Clock | None = None,
     check: ClockCheck | None = None,
 ) -> None:
-    """Forget old idempotency keys and other notes, at once and then again and again. Several servers may do so."""
+    """Forget old idempotency keys and other notes, at once and then again and again, on one server at a time."""
     now, trust = clock or steady(now_ms), check or ClockCheck(sessions)
-    while not _is_cancelled():
-        with _log_failure():
-            at = now()
-            if await trust.may_delete(at):
-                await sessions.admin.forget_notes(at)
-        await asyncio.sleep(every)
+
+    async def forget() -> None:
+        at = now()
+        if await trust.may_delete(at):
+            await sessions.admin.forget_notes(at)
+
+    await repeat(Duty(sessions, "notes", every), forget, every)
 
 
 async def prune_regularly(
@@ -100,53 +123,62 @@ async def prune_regularly(
     clock: Clock | None = None,
     check: ClockCheck | None = None,
 ) -> None:
-    """Apply the policy to every owner's sessions, at once and then again and again. Several servers may do so."""
+    """Apply the policy to every owner's sessions, at once and then again and again, on one server at a time."""
     now, trust = clock or steady(now_ms), check or ClockCheck(sessions)
+    duty = Duty(sessions, "delete" if policy.delete else "archive", every)
 
-    async def prune(who: Principal) -> None:
+    async def prune_all() -> None:
         at = now()
         if policy.delete and not await trust.may_delete(at):
             return
-        gone = await sessions.admin.prune(who, policy, dry_run=False, now=at)
-        if gone:
-            log.warning("%s %d old sessions", "deleted" if policy.delete else "archived", len(gone))
+        for owner in await sessions.admin.owners():
+            with _log_failure():
+                if not await duty.is_still_mine():
+                    return
+                gone = await sessions.admin.prune(Principal(owner=owner), policy, dry_run=False, now=at)
+                if gone:
+                    log.warning("%s %d old sessions", "deleted" if policy.delete else "archived", len(gone))
 
-    await repeat_for_owners(sessions, prune, every)
+    await repeat(duty, prune_all, every)
 
 
 async def reset_chats(
     policy: ResetPolicy, sessions: Sessions, every: float = RESET_SECONDS, clock: Clock | None = None
 ) -> None:
-    """Reset every owner's chats when they are due; several servers may do so. Returns at once if the policy is off."""
-    now = clock or steady(now_ms)
+    """Reset every owner's chats when they are due, on one server at a time. Returns at once if the policy is off."""
+    now, duty = clock or steady(now_ms), Duty(sessions, "resets", every)
 
-    async def reset(who: Principal) -> None:
-        done = await sessions.resets.run(who, policy, now=now())
-        if done:
-            log.info("reset %d chats", len(done))
+    async def reset() -> None:
+        async for done in sessions.resets.sweep(policy, now=now()):
+            if done:
+                log.info("reset %d chats", len(done))
+            if not await duty.is_still_mine():
+                return
 
     if policy:
-        await repeat_for_owners(sessions, reset, every)
+        await repeat(duty, reset, every)
 
 
 async def count_usage(sessions: Sessions, every: float = USAGE_SECONDS) -> None:
-    """Count what every owner's sessions used, behind what is written; several servers may do so."""
+    """Count what every owner's sessions used, behind what is written, on one server at a time."""
+    duty = Duty(sessions, "usage", every)
 
-    async def count(who: Principal) -> None:
-        await sessions.spending.count(who, seconds=every)
+    async def count_all() -> None:
+        for owner in await sessions.admin.owners():
+            with _log_failure():
+                if not await duty.is_still_mine():
+                    return
+                await sessions.spending.count(Principal(owner=owner), seconds=every)
 
-    await repeat_for_owners(sessions, count, every)
+    await repeat(duty, count_all, every)
 
 
-async def repeat_for_owners(
-    sessions: Sessions, work: Callable[[Principal], Awaitable[None]], every: float
-) -> None:
-    """Repeat the work for every owner; a failure for one is retried next time and does not affect the others."""
+async def repeat(duty: Duty, work: Callable[[], Awaitable[None]], every: float) -> None:
+    """Repeat the work while the duty is this server's; a failure is retried next time."""
     while not _is_cancelled():
         with _log_failure():
-            for owner in await sessions.admin.owners():
-                with _log_failure():
-                    await work(Principal(owner=owner))
+            if await duty.is_mine():
+                await work()
         await asyncio.sleep(every)
 
 

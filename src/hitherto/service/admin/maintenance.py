@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from hitherto.holders import is_gone
 from hitherto.model import Json, Principal, Session
 from hitherto.ports import Health, Writer
 from hitherto.service.admin.quarantine import Quarantine, Quarantined
@@ -44,6 +45,10 @@ class Admin(Room):
         """Write a consistent copy of the whole store to a new file while it is in use."""
         await self._store.backup(target)
 
+    async def distribute(self) -> tuple[str, ...]:
+        """Spread the store, which is empty, over the nodes of its database, all of an owner on one of them; returns the tables."""
+        return await self._store.distribute()
+
     async def check(self, *, repair: bool = False) -> Health:
         """Check the store. With `repair`, mend what is derived, and move what nothing explains to the quarantine.
 
@@ -66,6 +71,19 @@ class Admin(Room):
         returns how many."""
         at = self._now() if now is None else now
         return await self._store.write(lambda tx: forget_old(tx, at))
+
+    async def take_duty(self, name: str, holder: str, ms: int) -> bool:
+        """Whether the holder has the duty of this name, which one of several servers has at a time, now and for so long.
+
+        Who asks again before that keeps it. It passes on at once if the process that had it is known to run no more.
+        """
+
+        async def work(tx: Writer) -> bool:
+            now, before = await tx.now(), await tx.duty(name)
+            heir_of = before if before is not None and is_gone(before) else None
+            return await tx.take_duty(name, holder, now, now + ms, heir_of)
+
+        return await self._store.write(work)
 
     async def collect(self) -> int:
         """Remove entries that nothing reaches any more, batch by batch; returns how many. It waits while the store is damaged."""

@@ -63,7 +63,8 @@ class Retention:
         count, size = 0, 0
         archived: Archived = "include" if policy.delete else "exclude"
         seen: set[str] = set()
-        async for session in self._catalog.every(who, Filter(agent_id=policy.agent_id, archived=archived)):
+        given = Filter(agent_id=policy.agent_id, archived=archived, updated_before=_due_before(policy, now))
+        async for session in self._catalog.every(who, given):
             if session.id in seen:
                 continue
             seen.add(session.id)
@@ -95,6 +96,13 @@ class Retention:
             return True
 
         return await self._store.write(work)
+
+
+def _due_before(policy: Policy, now: int) -> int | None:
+    """By age alone, only what has been inactive since then is looked at. A number, or bytes, to keep are added up from the newest."""
+    if policy.older_than_ms is None or (policy.keep_newest, policy.keep_bytes) != (None, None):
+        return None
+    return max(now - policy.older_than_ms, 0)
 
 
 def _is_spared(session: Session, policy: Policy, now: int) -> bool:

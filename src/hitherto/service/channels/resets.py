@@ -6,17 +6,18 @@ What was there becomes a checkpoint, as with every reset. Only sessions with a s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta, tzinfo
-from typing import Literal
+from functools import partial
+from typing import Literal, NamedTuple
 
 from msgspec import field
 
-from hitherto.errors import InvalidInput, InvalidKey
-from hitherto.model import Filter, Principal, Session, Value, decode_entry
-from hitherto.ports import Reader, Writer
-from hitherto.service.catalog.sessions import Catalog
-from hitherto.service.core import Core, Room
+from hitherto.errors import InvalidInput, InvalidKey, StoreDamaged
+from hitherto.model import Principal, Session, Value, decode_entry
+from hitherto.ports import Reader, Record, SilentChat, Writer
+from hitherto.service.core import Room
 from hitherto.service.history.checkpoints import reshape_session
 from hitherto.service.records import active_lease, load_lists
 from hitherto.service.validation import checked_owner
@@ -71,7 +72,11 @@ class ResetPolicy(Value, frozen=True):
             kind = None
         if kind is None or session.source is not None:
             return ResetRule()
-        if (own := self.channels.get(session.channel or "")) is not None:
+        return self.of_chat(kind, session.channel or "")
+
+    def of_chat(self, kind: str, channel: str) -> ResetRule:
+        """The rule for chats of a kind in a channel."""
+        if (own := self.channels.get(channel)) is not None:
             return own
         return self.kinds.get(kind, self.rule if kind in CHATS else ResetRule())
 
@@ -88,62 +93,129 @@ class DueReset(Value, frozen=True):
 
 
 class Resets(Room):
-    """Starting chats anew."""
+    """Starting chats anew. What is not due is not looked at: the stores keep since when a chat is silent, or a time before that."""
 
-    def __init__(self, core: Core, catalog: Catalog) -> None:
-        super().__init__(core)
-        self._catalog = catalog
+    at_once = 500
+    """So many chats at a time are looked for."""
 
     async def due(
         self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None, now: int | None = None
     ) -> list[DueReset]:
         """The chats that the policy starts anew now, or at that moment. Days begin in `zone`; None is this machine's."""
-        found: dict[str, DueReset] = {}
-        if not policy:
-            return []
-        now = self._now() if now is None else now
-        async for session in self._catalog.every(who, Filter()):
-            limit = policy.of(session).limit(now, zone)
-            if limit is None or not session.message_count or session.created_at >= limit[0]:
-                continue
-            active_at = await self._active_at(who, session)
-            if active_at is not None and active_at < limit[0]:
-                found[session.id] = DueReset(session=session, reason=limit[1], active_at=active_at)
-        return list(found.values())
+        moment = _Moment(policy, self._now() if now is None else now, zone)
+        found: list[DueReset] = []
+        async for chats in self._silent(checked_owner(who), moment):
+            for record in (chat.record for chat in chats if chat.record is not None):
+                with suppress(StoreDamaged):
+                    due = moment.due(record, await self._heard_at(record))
+                    found += [] if due is None else [due]
+        return found
 
     async def run(
         self, who: Principal, policy: ResetPolicy, *, zone: tzinfo | None = None, now: int | None = None
     ) -> list[DueReset]:
-        """Start them anew; those in which a turn runs, or something has happened since they were looked at, are left."""
-        due = await self.due(who, policy, zone=zone, now=now)
-        return [each for each in due if await self._reset_if_same(who, each.session)]
+        """Start them anew, but for those in which a turn runs."""
+        moment = _Moment(policy, self._now() if now is None else now, zone)
+        return [done async for batch in self._sweep(checked_owner(who), moment) for done in batch]
 
-    async def _active_at(self, who: Principal, session: Session) -> int | None:
-        """When the user was last heard of in the context; None if that was never. This is not a reading of it."""
+    async def sweep(
+        self, policy: ResetPolicy, *, zone: tzinfo | None = None, now: int | None = None
+    ) -> AsyncIterator[list[DueReset]]:
+        """The same for every owner, some chats at a time: what was started anew of each such batch."""
+        moment = _Moment(policy, self._now() if now is None else now, zone)
+        async for batch in self._sweep(None, moment):
+            yield batch
 
-        async def work(tx: Reader) -> int | None:
-            record = await tx.session(checked_owner(who), session.id)
-            stretches = [] if record is None else (await load_lists(tx, record)).context()
-            for stop in range(algebra.size(stretches), 0, -LOOKED_AT):
-                part = algebra.slice_of(stretches, max(stop - LOOKED_AT, 0), stop)
-                entries = map(decode_entry, reversed(await tx.payloads(checked_owner(who), part)))
-                if (prompt := next(filter(is_prompt, entries), None)) is not None:
-                    return prompt.at
+    async def _sweep(self, owner: str | None, moment: _Moment) -> AsyncIterator[list[DueReset]]:
+        async for chats in self._silent(owner, moment):
+            done = list[DueReset]()
+            for chat in chats:
+                with suppress(StoreDamaged):  # the others are none the worse for it
+                    due = await self._store.write(partial(self._reset, chat=chat, moment=moment))
+                    done += [] if due is None else [due]
+            yield done
+
+    async def _silent(self, owner: str | None, moment: _Moment) -> AsyncIterator[list[SilentChat]]:
+        """The chats, of an owner or of all, that may be due, some at a time."""
+        for chat in await self._store.read(lambda tx: tx.chats()) if moment.policy else ():
+            limit = moment.limit_of(chat)
+            last: SilentChat | None = None
+            while limit is not None:
+                ask = partial(
+                    _silent, owner=owner, chat=chat, before=limit[0], after=last, limit=self.at_once
+                )
+                found = await self._store.read(ask)
+                if found:
+                    yield found
+                if len(found) < self.at_once:
+                    break
+                last = found[-1]
+
+    async def _heard_at(self, record: Record) -> int | None:
+        if record.heard_at is not None:
+            return record.heard_at
+        return await self._store.read(lambda tx: _last_heard(tx, record))
+
+    async def _reset(self, tx: Writer, chat: SilentChat, moment: _Moment) -> DueReset | None:
+        """Start a chat anew if it is due and no turn runs in it; if it is not, note when it may be."""
+        record = await tx.session(chat.owner, chat.id)
+        if record is None or record.silent_since is None:
             return None
-
-        return await self._store.read(work)
-
-    async def _reset_if_same(self, who: Principal, session: Session) -> bool:
-        async def work(tx: Writer) -> bool:
-            record = await tx.session(checked_owner(who), session.id)
-            if record is None or record.session.revision != session.revision:
-                return False
+        heard_at = await _last_heard(tx, record) if record.heard_at is None else record.heard_at
+        due = moment.due(record, heard_at)
+        if due is not None:
             if active_lease(record.lease, await tx.now()) is not None:
-                return False
+                return None
             await reshape_session(self._core, tx, record, (), "reset")
-            return True
+        elif heard_at is None:
+            await tx.put_silent_since(record, moment.now)
+        elif record.heard_at is None:
+            await tx.put_heard_at(record, heard_at)
+        return due
 
-        return await self._store.write(work)
+
+class _Moment(NamedTuple):
+    """A policy at a time."""
+
+    policy: ResetPolicy
+    now: int
+    zone: tzinfo | None
+
+    def limit(self, rule: ResetRule) -> tuple[int, Reason] | None:
+        """See `ResetRule.limit`."""
+        return rule.limit(self.now, self.zone)
+
+    def limit_of(self, chat: str) -> tuple[int, Reason] | None:
+        """The limit for a kind and channel; where the kind is open, none is later."""
+        if chat:
+            return self.limit(self.policy.of_chat(*chat.partition(":")[::2]))
+        policy = self.policy
+        limits = map(self.limit, (policy.rule, *policy.kinds.values(), *policy.channels.values()))
+        return max((limit for limit in limits if limit is not None), default=None)
+
+    def due(self, record: Record, heard_at: int | None) -> DueReset | None:
+        """Whether a chat whose user was last heard of then is due."""
+        limit = self.limit(self.policy.of(record.session))
+        if heard_at is None or limit is None or max(heard_at, record.session.created_at) >= limit[0]:
+            return None
+        return DueReset(session=record.session, reason=limit[1], active_at=heard_at)
+
+
+async def _silent(
+    tx: Reader, owner: str | None, chat: str, before: int, after: SilentChat | None, limit: int
+) -> list[SilentChat]:
+    return await tx.silent(owner, chat, before, after, limit)
+
+
+async def _last_heard(tx: Reader, record: Record) -> int | None:
+    """When the user was last heard of in the context, which is searched for it; None if that was never."""
+    stretches = (await load_lists(tx, record)).context()
+    for stop in range(algebra.size(stretches), 0, -LOOKED_AT):
+        part = algebra.slice_of(stretches, max(stop - LOOKED_AT, 0), stop)
+        entries = map(decode_entry, reversed(await tx.payloads(record.owner, part)))
+        if (prompt := next(filter(is_prompt, entries), None)) is not None:
+            return prompt.at
+    return None
 
 
 def parse_resets(text: str) -> ResetPolicy:

@@ -16,6 +16,7 @@ from hitherto.service.history.places import load_everything
 from hitherto.service.kept_edits import keep_edits
 from hitherto.service.records import totals_of
 from hitherto.service.validation import MICROS, checked_entry, checked_name
+from hitherto.summaries.kept_tail import is_prompt
 from hitherto.values.days import DAY_MS
 from hitherto.values.titles import title_from
 
@@ -77,11 +78,20 @@ async def append_encoded(
             order_at=max(record.order_at, min(updated, now)),
             head=record.head + len(entries),
             totals=sums,
+            heard_at=_heard_at(record, entries),
         ),
         rows,
     )
     await keep_edits(tx, key, record, [entry for entry, _ in entries])
     return grown
+
+
+def _heard_at(record: Record, entries: Sequence[EncodedEntry]) -> int | None:
+    """When the user of a chat was last heard of; what is no chat is not looked at."""
+    if record.session.key is None:
+        return None
+    prompts = (entry.at for entry, _ in reversed(entries) if is_prompt(entry))
+    return next(prompts, record.heard_at)
 
 
 def encode_entry(entry: Entry) -> EncodedEntry:

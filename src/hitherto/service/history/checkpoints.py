@@ -90,7 +90,7 @@ async def reshape_session(core: Core, tx: Writer, record: Record, spans: Spans, 
     await tx.put_spans(record.owner, record.num, algebra.opened(spans, record.num, record.head))
     session = await recount_session(tx, record, spans, record.session)
     now = core.now()
-    moved = replace(record, session=session, order_at=max(record.order_at, now))
+    moved = replace(record, session=session, order_at=max(record.order_at, now), heard_at=None)
     return (await change_session(tx, moved, kind, updated_at=max(session.updated_at, now))).session
 
 

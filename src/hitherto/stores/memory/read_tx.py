@@ -37,6 +37,7 @@ from hitherto.ports import (
     Rescan,
     Scan,
     SearchKey,
+    SilentChat,
     Spot,
     Totals,
 )
@@ -45,6 +46,7 @@ from hitherto.stores.memory.tables import Document, Log, OwnerTables, Tables
 from hitherto.values import words
 from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 from hitherto.values.filters import passes
+from hitherto.values.keys import chat_of
 from hitherto.values.positions import numbers_of, position_of
 from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Spans, Stretch
@@ -346,6 +348,34 @@ class MemoryReader:
     async def tokens(self, owner: str | None) -> list[Token]:
         return tokens.list_tokens(self._tables, owner)
 
+    async def chats(self) -> list[str]:
+        return sorted({_chat(record) for record in self._chats(None)})
+
+    async def silent(
+        self, owner: str | None, chat: str, before: int, after: SilentChat | None, limit: int
+    ) -> list[SilentChat]:
+        found = [
+            SilentChat(self._silent_since(record), record.owner, record.session.id, apart(record))
+            for record in self._chats(owner)
+            if self._silent_since(record) < before and _chat(record) == chat
+        ]
+        found.sort(key=lambda each: each[:3])
+        return [each for each in found if after is None or each[:3] > after[:3]][:limit]
+
+    def _silent_since(self, record: Record) -> int:
+        """A hint goes for what nothing else is known of."""
+        return record.silent_since or self._tables.silent_since.get((record.owner, record.num), 0)
+
+    def _chats(self, owner: str | None) -> list[Record]:
+        """The chats of an owner, or of all, that may start anew."""
+        owners = self._tables.owners.values() if owner is None else [self._own(owner)]
+        found = (record for own in owners for record in own.sessions.values())
+        return [record for record in found if record.silent_since is not None]
+
+    async def duty(self, name: str) -> str | None:
+        holder, _ = self._tables.duties.get(name, (None, 0))
+        return holder
+
     async def access(self) -> int:
         return tokens.count_revoked(self._tables)
 
@@ -377,6 +407,10 @@ class MemoryReader:
 
 def _age(record: Record) -> tuple[int, str]:
     return record.session.created_at, record.session.id
+
+
+def _chat(record: Record) -> str:
+    return chat_of(record.session.key or "", record.session.channel)
 
 
 def _looked_up(own: OwnerTables, num: int | None) -> Record | None:

@@ -102,6 +102,9 @@ class MemoryStore:
     async def backup(self, target: str) -> None:
         raise StoreError(f"a store in memory has no file to copy to {target!r}: export its sessions instead")
 
+    async def distribute(self) -> tuple[str, ...]:
+        raise StoreError("a store in memory has no nodes: only PostgreSQL with Citus can be distributed")
+
     async def check(self, *, repair: bool) -> Health:
         return Health(checked=CHECKED, problems=tuple(problems(self._shared.tables)))
 

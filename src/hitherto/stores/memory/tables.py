@@ -168,3 +168,7 @@ class Tables:
     counters: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     tokens: dict[bytes, Token] = field(default_factory=dict)
+    # By owner and number: chats of which nothing but this is known.
+    silent_since: dict[tuple[str, int], int] = field(default_factory=dict)
+    # By name: who has the duty, and until when.
+    duties: dict[str, tuple[str, int]] = field(default_factory=dict)

@@ -69,6 +69,13 @@ class MemoryWriter(MemoryReader):
         kept = own.sessions[record.num]
         self._put_record(own, replace(kept, session=replace(kept.session, read_at=at)))
 
+    async def put_heard_at(self, record: Record, at: int) -> None:
+        own = self._own(record.owner)
+        self._put_record(own, replace(own.sessions[record.num], heard_at=at))
+
+    async def put_silent_since(self, record: Record, at: int) -> None:
+        self._journal.put(self._tables.silent_since, (record.owner, record.num), at)
+
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
         own, journal = self._own(owner), self._journal
         lists = own.spans.get(num, {})
@@ -157,6 +164,13 @@ class MemoryWriter(MemoryReader):
     async def put_erasures(self, owner: str, session_id: str, marks: Sequence[str], at: int) -> None:
         erased = self._own(owner).erased
         self._journal.put(erased, session_id, dict.fromkeys(marks, at) | erased.get(session_id, {}))
+
+    async def take_duty(self, name: str, holder: str, now: int, until: int, heir_of: str | None) -> bool:
+        held, expires = self._tables.duties.get(name, (holder, 0))
+        if held not in (holder, heir_of) and expires > now:
+            return False
+        self._journal.put(self._tables.duties, name, (holder, until))
+        return True
 
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
         self._journal.put(self._own(owner).memos, (method, key), memo)
@@ -258,6 +272,7 @@ class MemoryWriter(MemoryReader):
 
     def _put_record(self, own: OwnerTables, record: Record) -> None:
         journal, key = self._journal, record.session.key
+        journal.drop(self._tables.silent_since, (record.owner, record.num))
         old = own.sessions.get(record.num)
         if old is not None:
             self._unlist(own, old)

@@ -6,14 +6,16 @@ Everything is looked at in transactions of a moderate size, while the store is i
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from hitherto.model import Lease, decode_entry, search_text
 from hitherto.ports import Health, Record
 from hitherto.stores.postgres import search
+from hitherto.stores.postgres.partitions import LED_BY_OWNER
 from hitherto.stores.postgres.pending_rows import (
     DROP_TAGS,
     DROP_TITLE,
@@ -44,16 +46,16 @@ from hitherto.values.checksums import (
     read_checksum,
 )
 
-OWNER, NUM = OWN.index("owner"), OWN.index("num")
+NUM = OWN.index("num")
 BATCH = 500
 MOST_TOLD = 100
 
 # Entries that a view of a session needs, and whether they are there.
 HOLES = """
 SELECT s.owner, s.id, p.name FROM span p JOIN session s ON s.owner = p.owner AND s.num = p.num
-WHERE greatest(coalesce(p.last_seq, s.head) - p.first_seq + 1, 0) <> (
+WHERE s.owner = %(owner)s AND p.owner = %(owner)s AND greatest(coalesce(p.last_seq, s.head) - p.first_seq + 1, 0) <> (
     SELECT count(*) FROM entry e
-    WHERE e.owner = p.owner AND e.log = p.log AND e.seq BETWEEN p.first_seq AND coalesce(p.last_seq, s.head)
+    WHERE e.owner = %(owner)s AND e.log = p.log AND e.seq BETWEEN p.first_seq AND coalesce(p.last_seq, s.head)
 ) LIMIT %(most)s
 """
 # Where a log ends: at the session's head, by entries or by the sums of removed ones.
@@ -61,13 +63,13 @@ HEADS = """
 SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
     SELECT seq, total_tokens, total_errors, total_cost, total_bytes FROM (
         (SELECT * FROM (SELECT seq, total_tokens, total_errors, total_cost, total_bytes FROM entry e
-         WHERE e.owner = s.owner AND e.log = s.num ORDER BY seq DESC LIMIT 1) newest)
+         WHERE e.owner = %(owner)s AND e.log = s.num ORDER BY seq DESC LIMIT 1) newest)
         UNION ALL
         (SELECT seq, total_tokens, total_errors, total_cost, total_bytes FROM removed_sums r
-         WHERE r.owner = s.owner AND r.log = s.num ORDER BY seq DESC LIMIT 1)
+         WHERE r.owner = %(owner)s AND r.log = s.num ORDER BY seq DESC LIMIT 1)
     ) ends ORDER BY seq DESC LIMIT 1
 ) e ON true
-WHERE (s.head, s.total_tokens, s.total_errors, s.total_cost, s.total_bytes) IS DISTINCT FROM (
+WHERE s.owner = %(owner)s AND (s.head, s.total_tokens, s.total_errors, s.total_cost, s.total_bytes) IS DISTINCT FROM (
     coalesce(e.seq, 0), coalesce(e.total_tokens, 0), coalesce(e.total_errors, 0), coalesce(e.total_cost, 0),
     coalesce(e.total_bytes, 0))
 LIMIT %(most)s
@@ -75,8 +77,10 @@ LIMIT %(most)s
 COUNTERS = """
 WITH sums AS NOT MATERIALIZED (
     SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM entry
+    WHERE owner = %(owner)s
     UNION ALL
     SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
+    WHERE owner = %(owner)s
 )
 SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
     SELECT sum(p.last_seq - p.first_seq + 1) AS messages,
@@ -85,25 +89,25 @@ SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
            sum(upto.total_cost - coalesce(before.total_cost, 0)) AS cost,
            sum(upto.total_bytes - coalesce(before.total_bytes, 0)) AS bytes
     FROM (SELECT owner, log, first_seq, coalesce(last_seq, s.head) AS last_seq FROM span
-          WHERE owner = s.owner AND num = s.num AND name = '') p
+          WHERE owner = %(owner)s AND num = s.num AND name = '') p
     LEFT JOIN sums upto ON upto.owner = p.owner AND upto.log = p.log AND upto.seq = p.last_seq
     LEFT JOIN sums before ON before.owner = p.owner AND before.log = p.log AND before.seq = p.first_seq - 1
     WHERE p.last_seq >= p.first_seq
 ) c ON true
-WHERE (s.message_count, coalesce(s.token_count, 0), s.error_count, s.bytes)
+WHERE s.owner = %(owner)s AND ((s.message_count, coalesce(s.token_count, 0), s.error_count, s.bytes)
     IS DISTINCT FROM (coalesce(c.messages, 0), coalesce(c.tokens, 0), coalesce(c.errors, 0), coalesce(c.bytes, 0))
     OR round(coalesce(s.cost, 0) * 1000000) < coalesce(c.cost, 0)
     -- The cost of what left the context stays, and a checkpoint holds that.
     OR round(coalesce(s.cost, 0) * 1000000) > coalesce(c.cost, 0)
-    AND NOT EXISTS (SELECT FROM checkpoint k WHERE k.owner = s.owner AND k.num = s.num)
+    AND NOT EXISTS (SELECT FROM checkpoint k WHERE k.owner = %(owner)s AND k.num = s.num))
 LIMIT %(most)s
 """
 _ORPHANS = """
-SELECT owner, log FROM (SELECT DISTINCT owner, log FROM entry) e
-WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = e.owner AND s.num = e.log)
-  AND NOT EXISTS (SELECT FROM span p WHERE p.owner = e.owner AND p.log = e.log)
-  AND NOT EXISTS (SELECT FROM garbage g WHERE g.owner = e.owner AND g.unreached = e.log)
-  AND NOT EXISTS (SELECT FROM quarantine q WHERE q.owner = e.owner AND q.log = e.log)
+SELECT owner, log FROM (SELECT DISTINCT owner, log FROM entry WHERE owner = %(owner)s) e
+WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = %(owner)s AND s.num = e.log)
+  AND NOT EXISTS (SELECT FROM span p WHERE p.owner = %(owner)s AND p.log = e.log)
+  AND NOT EXISTS (SELECT FROM garbage g WHERE g.owner = %(owner)s AND g.unreached = e.log)
+  AND NOT EXISTS (SELECT FROM quarantine q WHERE q.owner = %(owner)s AND q.log = e.log)
 """
 ORPHANS = f"SELECT count(*) FROM ({_ORPHANS}) o"
 SET_ORPHANS_ASIDE = f"""
@@ -114,8 +118,9 @@ WITH moved AS (
     ON CONFLICT DO NOTHING RETURNING 1
 ) SELECT count(*) FROM moved
 """
-_EXPLAINED = """quarantine q WHERE EXISTS (SELECT FROM session s WHERE s.owner = q.owner AND s.num = q.log)
-    OR EXISTS (SELECT FROM span p WHERE p.owner = q.owner AND p.log = q.log)"""
+_EXPLAINED = """quarantine q WHERE q.owner = %(owner)s AND (
+        EXISTS (SELECT FROM session s WHERE s.owner = %(owner)s AND s.num = q.log)
+        OR EXISTS (SELECT FROM span p WHERE p.owner = %(owner)s AND p.log = q.log))"""
 EXPLAINED = f"SELECT count(*) FROM {_EXPLAINED}"
 RELEASE_EXPLAINED = f"WITH gone AS (DELETE FROM {_EXPLAINED} RETURNING 1) SELECT count(*) FROM gone"
 ANALYZE = "ANALYZE session, title, entry, fact, fact_mark, tag, live, memo, raw_copy"
@@ -125,57 +130,44 @@ INSERT INTO known_problems (one, problems) VALUES (1, %s) ON CONFLICT (one) DO U
 NO_PROBLEMS = "DELETE FROM known_problems"
 
 SESSIONS = f"""
-SELECT {COLUMNS} FROM session WHERE (owner, num) > (%(owner)s, %(num)s) ORDER BY owner, num LIMIT %(batch)s
+SELECT {COLUMNS} FROM session WHERE owner = %(owner)s AND num > %(num)s ORDER BY num LIMIT %(batch)s
 """
 LOCKED_SESSIONS = f"{SESSIONS} FOR UPDATE"
-TAGS = """
-SELECT t.owner, t.id, t.tag, t.archived, t.order_at
-FROM unnest(%(owners)s::text[], %(ids)s::text[]) s (owner, id) JOIN tag t ON t.owner = s.owner AND t.id = s.id
-"""
+TAGS = "SELECT id, tag, archived, order_at FROM tag WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
 TITLES = """
-SELECT t.owner, t.num, t.text, t.words = document_words(t.number, s.mark, s.words) || moment_marks(t.said, s.mark)
-FROM unnest(%(owners)s::text[], %(nums)s::bigint[], %(marks)s::text[], %(words)s::text[]) s (owner, num, mark, words)
-JOIN title t ON t.owner = s.owner AND t.num = s.num
+SELECT t.num, t.text, t.words = document_words(t.number, %(mark)s, s.words) || moment_marks(t.said, %(mark)s)
+FROM unnest(%(nums)s::bigint[], %(words)s::text[]) s (num, words)
+JOIN title t ON t.owner = %(owner)s AND t.num = s.num
 """
-STRAYS = """
-SELECT (SELECT count(*) FROM tag t WHERE NOT EXISTS (
-            SELECT FROM session s WHERE s.owner = t.owner AND s.id = t.id))
-     + (SELECT count(*) FROM title t WHERE NOT EXISTS (
-            SELECT FROM session s WHERE s.owner = t.owner AND s.num = t.num))
-"""
-DROP_STRAYS = """
-WITH tags AS (
-    DELETE FROM tag t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.id = t.id) RETURNING 1
-), titles AS (
-    DELETE FROM title t WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = t.owner AND s.num = t.num) RETURNING 1
-) SELECT (SELECT count(*) FROM tags) + (SELECT count(*) FROM titles)
+_NO_SESSION = "NOT EXISTS (SELECT FROM session s WHERE s.owner = %(owner)s AND"
+_STRAY_TAGS = f"tag t WHERE t.owner = %(owner)s AND {_NO_SESSION} s.id = t.id)"
+_STRAY_TITLES = f"title t WHERE t.owner = %(owner)s AND {_NO_SESSION} s.num = t.num)"
+STRAYS = f"SELECT (SELECT count(*) FROM {_STRAY_TAGS}) + (SELECT count(*) FROM {_STRAY_TITLES})"
+DROP_STRAYS = f"""
+WITH tags AS (DELETE FROM {_STRAY_TAGS} RETURNING 1), titles AS (DELETE FROM {_STRAY_TITLES} RETURNING 1)
+SELECT (SELECT count(*) FROM tags) + (SELECT count(*) FROM titles)
 """
 
 ENTRIES = """
-SELECT owner, log, seq, role, payload FROM entry
-WHERE (owner, log, seq) > (%(owner)s, %(log)s, %(seq)s) AND number IS NOT NULL
-ORDER BY owner, log, seq LIMIT %(batch)s
+SELECT log, seq, role, payload FROM entry
+WHERE owner = %(owner)s AND (log, seq) > (%(log)s, %(seq)s) AND number IS NOT NULL
+ORDER BY log, seq LIMIT %(batch)s
 """
-_GIVEN = """unnest(%(owners)s::text[], %(logs)s::bigint[], %(seqs)s::bigint[], %(marks)s::text[], %(words)s::text[])
-    g (owner, log, seq, mark, words)"""
-_STALE = """e.owner = g.owner AND e.log = g.log AND e.seq = g.seq AND e.number IS NOT NULL
-    AND e.words IS DISTINCT FROM document_words(e.number, g.mark, g.words) || moment_marks(e.said, g.mark)"""
+_GIVEN = "unnest(%(logs)s::bigint[], %(seqs)s::bigint[], %(words)s::text[]) g (log, seq, words)"
+_STALE = """e.owner = %(owner)s AND e.log = g.log AND e.seq = g.seq AND e.number IS NOT NULL
+    AND e.words IS DISTINCT FROM document_words(e.number, %(mark)s, g.words) || moment_marks(e.said, %(mark)s)"""
 STALE_WORDS = f"SELECT count(*) FROM entry e JOIN {_GIVEN} ON {_STALE}"
 MEND_WORDS = f"""
 WITH mended AS (
-    UPDATE entry e SET words = document_words(e.number, g.mark, g.words) || moment_marks(e.said, g.mark) FROM {_GIVEN} WHERE {_STALE} RETURNING 1
+    UPDATE entry e SET words = document_words(e.number, %(mark)s, g.words) || moment_marks(e.said, %(mark)s) FROM {_GIVEN} WHERE {_STALE} RETURNING 1
 ) SELECT count(*) FROM mended
 """
 
-STRAY_DAYS = """
-SELECT count(*) FROM day d WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = d.owner AND s.num = d.num)
-"""
-DROP_STRAY_DAYS = """
-WITH gone AS (
-    DELETE FROM day d WHERE NOT EXISTS (SELECT FROM session s WHERE s.owner = d.owner AND s.num = d.num) RETURNING 1
-) SELECT count(*) FROM gone
-"""
-OWNERS = "SELECT DISTINCT owner FROM lane ORDER BY owner"
+_STRAY_DAYS = f"day d WHERE d.owner = %(owner)s AND {_NO_SESSION} s.num = d.num)"
+STRAY_DAYS = f"SELECT count(*) FROM {_STRAY_DAYS}"
+DROP_STRAY_DAYS = f"WITH gone AS (DELETE FROM {_STRAY_DAYS} RETURNING 1) SELECT count(*) FROM gone"
+# Whoever has anything at all, also what nothing explains.
+OWNERS = " UNION ".join(f"SELECT DISTINCT owner FROM {table}" for table in LED_BY_OWNER)
 LOCK_LANES = "SELECT 1 FROM lane WHERE owner = %s ORDER BY lane FOR UPDATE"
 WRONG_FACETS = """
 SELECT count(*) FROM (SELECT value, kind, lane, sessions FROM facet WHERE owner = %(owner)s) kept
@@ -198,12 +190,17 @@ class _Verdict(NamedTuple):
 
 
 class _Summed(NamedTuple):
-    """Rows with checksums: batch after batch in the order of their key, which begins behind `start`."""
+    """Rows with checksums: batch after batch in the order of their key, which begins behind `start`; those of an owner, unless
+    they are the store's own."""
 
     rows: str
     start: tuple[object, ...]
     judge: Callable[[Row], _Verdict]
     give: str
+
+    def starts(self, owners: Sequence[str]) -> list[Row]:
+        """Where to begin: for each owner, or once."""
+        return [(owner, *self.start[1:]) for owner in owners] if " owner = %s" in self.rows else [self.start]
 
 
 def _judge_session(row: Row) -> _Verdict:
@@ -265,9 +262,10 @@ def _judge(row: Row) -> _Verdict:
 
 
 def _batch(columns: str, table: str, *key: str) -> str:
-    led = ", ".join(key)
-    bound = ", ".join("%s" for _ in key)
-    return f"SELECT {led}, {columns} FROM {table} WHERE ({led}) > ({bound}) ORDER BY {led} LIMIT {BATCH}"
+    """A statement with a place for each column of the key: the owner, if that leads it, and what the last batch came to."""
+    equal, rest = ("owner = %s AND ", key[1:]) if key[0] == "owner" else ("", key)
+    led, bound = ", ".join(rest), ", ".join("%s" for _ in rest)
+    return f"SELECT {', '.join(key)}, {columns} FROM {table} WHERE {equal}({led}) > ({bound}) ORDER BY {led} LIMIT {BATCH}"
 
 
 SUMMED = {
@@ -405,37 +403,39 @@ CHECKED = (
 
 
 async def check(transactions: Transactions, *, repair: bool) -> Health:
-    """Everything that can be wrong with the tables."""
+    """Everything that can be wrong with the tables: owner by owner, so that each statement is about one node of a
+    distributed database."""
+    owners = [row[0] for row in await transactions.run(READ, lambda tx: tx.rows(OWNERS))]
     problems = [
-        problem for statement, what in DAMAGE for problem in await _damage(transactions, statement, what)
-    ]
+        problem
+        for statement, what in DAMAGE
+        for owner in owners
+        for problem in await _damage(transactions, owner, statement, what)
+    ][: MOST_TOLD * len(DAMAGE)]
     mended, lacking = list[str](), 0
     for name, summed in SUMMED.items():
         mend, done = MENDED.get(name, (None, "")) if repair else (None, "")
-        judged = await _judged(transactions, summed, mend)
-        lacking += judged.lacking
-        if judged.altered and mend:
-            mended.append(f"{name}: {judged.altered} altered, and {done}")
-        elif judged.altered:
-            problems.append(f"{name}: {judged.altered} altered")
+        judged = [await _judged(transactions, start, summed, mend) for start in summed.starts(owners)]
+        lacking += sum(each.lacking for each in judged)
+        altered = sum(each.altered for each in judged)
+        if altered and mend:
+            mended.append(f"{name}: {altered} altered, and {done}")
+        elif altered:
+            problems.append(f"{name}: {altered} altered")
     # To set something aside needs no trust in the rest; what is derived from damaged rows is left as it is.
-    aside = await _count(transactions, repair, SET_ORPHANS_ASIDE if repair else ORPHANS)
+    orphans = SET_ORPHANS_ASIDE if repair else ORPHANS
+    aside = sum([await _count(transactions, owner, repair, orphans) for owner in owners])
     unexplained = [f"{aside} {UNEXPLAINED}{', moved to quarantine' if repair else ''}"] if aside else []
     sets_aside, repair = repair, repair and not problems
-    counts = {
-        what: await _count(transactions, repair, mending if repair else counting)
-        for counting, mending, what in LEFTOVERS
-    }
-    counts["sessions were listed under wrong tags or not at all"] = await _sessions(
-        transactions, repair, _mend_tags
-    )
-    counts["numbers of sessions were wrong"] = await _facets(transactions, repair)
-    counts["titles were not found by their words"] = await _sessions(transactions, repair, _mend_titles)
-    counts["entries were not found by their words"] = await _entries(transactions, repair)
-    counts["sessions were counted on wrong days"] = await _sessions(transactions, repair, _mend_days)
-    derived = [f"{count} {what}" for what, count in counts.items() if count]
+    derived = [
+        f"{count} {what}" for what, count in (await _derived(transactions, owners, repair)).items() if count
+    ]
     if repair and lacking:
-        given = [await _given(transactions, summed) for summed in SUMMED.values()]
+        given = [
+            await _given(transactions, start, summed)
+            for summed in SUMMED.values()
+            for start in summed.starts(owners)
+        ]
         derived.append(f"checksums: {sum(given)} rows had none, and have one now")
     problems += [] if sets_aside else unexplained
     problems += [] if repair else derived
@@ -451,6 +451,17 @@ async def check(transactions: Transactions, *, repair: bool) -> Health:
     )
 
 
+async def _derived(transactions: Transactions, owners: Sequence[str], repair: bool) -> dict[str, int]:
+    """How much of what follows from the rest is wrong, or was."""
+    counts: Counter[str] = Counter()
+    for owner in owners:
+        for counting, mending, what in LEFTOVERS:
+            counts[what] += await _count(transactions, owner, repair, mending if repair else counting)
+        for what, look in DERIVED.items():
+            counts[what] += await look(transactions, owner, repair)
+    return counts
+
+
 async def forget_samples(tx: Statements) -> None:
     """Draw samples of the tables anew: those that the planner has may be words that are gone."""
     await tx.queue(UNHURRIED)
@@ -464,9 +475,9 @@ class _Judged(NamedTuple):
     lacking: int
 
 
-async def _judged(transactions: Transactions, summed: _Summed, mend: str | None) -> _Judged:
+async def _judged(transactions: Transactions, start: Row, summed: _Summed, mend: str | None) -> _Judged:
     """How the rows are, batch by batch; those that were altered are mended if there is a way."""
-    altered, lacking, last = 0, 0, summed.start
+    altered, lacking, last = 0, 0, start
     while True:
 
         async def work(tx: Statements, after: Row = last) -> tuple[int, int, Row | None]:
@@ -478,7 +489,7 @@ async def _judged(transactions: Transactions, summed: _Summed, mend: str | None)
             return (
                 len(wrong),
                 sum(verdict.whole and verdict.lacks is not None for verdict, _ in verdicts),
-                verdicts[-1][1] if verdicts else None,
+                verdicts[-1][1] if len(verdicts) == BATCH else None,
             )
 
         wrong, few, reached = await transactions.run(WRITE if mend else READ, work)
@@ -488,9 +499,9 @@ async def _judged(transactions: Transactions, summed: _Summed, mend: str | None)
         last = reached
 
 
-async def _given(transactions: Transactions, summed: _Summed) -> int:
+async def _given(transactions: Transactions, start: Row, summed: _Summed) -> int:
     """Give a checksum to rows that are right and have none; returns how many."""
-    given, last = 0, summed.start
+    given, last = 0, start
     while True:
 
         async def work(tx: Statements, after: Row = last) -> tuple[int, Row | None]:
@@ -501,7 +512,7 @@ async def _given(transactions: Transactions, summed: _Summed) -> int:
                 if (verdict := summed.judge(row)).whole and verdict.lacks is not None
             ]
             await tx.queue_many(summed.give, lacking)
-            return len(lacking), rows[-1][: len(after)] if rows else None
+            return len(lacking), rows[-1][: len(after)] if len(rows) == BATCH else None
 
         count, reached = await transactions.run(WRITE, work)
         given += count
@@ -522,40 +533,39 @@ async def _remember(transactions: Transactions, problems: list[str]) -> None:
     await transactions.run(WRITE, work)
 
 
-async def _damage(transactions: Transactions, statement: str, what: str) -> list[str]:
+async def _damage(transactions: Transactions, owner: str, statement: str, what: str) -> list[str]:
     async def work(tx: Statements) -> list[Row]:
         await tx.queue(UNHURRIED)
         await tx.queue(ANY_PLAN)
-        return await tx.rows(statement, {"most": MOST_TOLD})
+        return await tx.rows(statement, {"owner": owner, "most": MOST_TOLD})
 
     rows = await transactions.run(READ, work)
     return [f"owner {row[0]!r}, session {row[1]!r}: {what}" for row in rows]
 
 
-async def _count(transactions: Transactions, repair: bool, statement: str) -> int:
+async def _count(transactions: Transactions, owner: str, repair: bool, statement: str) -> int:
     async def work(tx: Statements) -> int:
         await tx.queue(UNHURRIED)
         await tx.queue(ANY_PLAN)
-        return int((await tx.rows(statement))[0][0])
+        return int((await tx.rows(statement, {"owner": owner}))[0][0])
 
     return await transactions.run(WRITE if repair else READ, work)
 
 
-Mend = Callable[[Statements, Sequence[Record], bool], Awaitable[int]]
+Mend = Callable[[Statements, str, Sequence[Record], bool], Awaitable[int]]
 
 
-async def _sessions(transactions: Transactions, repair: bool, mend: Mend) -> int:
+async def _sessions(mend: Mend, transactions: Transactions, owner: str, repair: bool) -> int:
     """How many sessions were not as they should be, batch by batch."""
-    found, last = 0, ("", 0)
+    found, last = 0, 0
     while True:
 
-        async def work(tx: Statements, after: tuple[str, int] = last) -> tuple[int, tuple[str, int] | None]:
-            params = {"owner": after[0], "num": after[1], "batch": BATCH}
+        async def work(tx: Statements, after: int = last) -> tuple[int, int | None]:
+            params = {"owner": owner, "num": after, "batch": BATCH}
             rows = await tx.rows(LOCKED_SESSIONS if repair else SESSIONS, params)
-            if not rows:
-                return 0, None
             # What was altered is told of elsewhere.
-            return await mend(tx, whole_records(rows), repair), (rows[-1][OWNER], rows[-1][NUM])
+            count = await mend(tx, owner, whole_records(rows), repair) if rows else 0
+            return count, rows[-1][NUM] if len(rows) == BATCH else None
 
         count, reached = await transactions.run(WRITE if repair else READ, work)
         found += count
@@ -564,14 +574,12 @@ async def _sessions(transactions: Transactions, repair: bool, mend: Mend) -> int
         last = reached
 
 
-async def _mend_tags(tx: Statements, records: Sequence[Record], repair: bool) -> int:
-    owners, ids = [each.owner for each in records], [each.session.id for each in records]
+async def _mend_tags(tx: Statements, owner: str, records: Sequence[Record], repair: bool) -> int:
     known = defaultdict(set)
-    for owner, session_id, *rest in await tx.rows(TAGS, {"owners": owners, "ids": ids}):
-        known[owner, session_id].add(tuple(rest))
-    wrong = [
-        each for each in records if known[each.owner, each.session.id] != set(map(_listed, tag_values(each)))
-    ]
+    params = {"owner": owner, "ids": [each.session.id for each in records]}
+    for session_id, *rest in await tx.rows(TAGS, params):
+        known[session_id].add(tuple(rest))
+    wrong = [each for each in records if known[each.session.id] != set(map(_listed, tag_values(each)))]
     for record in wrong if repair else ():
         await tx.queue(DROP_TAGS, (record.owner, record.session.id, list(record.session.tags)))
         await tx.queue_many(PUT_TAG, tag_values(record))
@@ -582,66 +590,59 @@ def _listed(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values[2:]
 
 
-async def _mend_titles(tx: Statements, records: Sequence[Record], repair: bool) -> int:
+async def _mend_titles(tx: Statements, owner: str, records: Sequence[Record], repair: bool) -> int:
     values = [title_values(each) for each in records]
     params = {
-        "owners": [each["owner"] for each in values],
+        "owner": owner,
+        "mark": search.mark(owner),
         "nums": [each["num"] for each in values],
-        "marks": [each["mark"] for each in values],
         "words": [each["words"] for each in values],
     }
-    known = {(owner, num): text for owner, num, text, fresh in await tx.rows(TITLES, params) if fresh}
-    wrong = [each for each in values if known.get((each["owner"], each["num"]), "") != each["text"]]
+    known = {num: text for num, text, fresh in await tx.rows(TITLES, params) if fresh}
+    wrong = [each for each in values if known.get(each["num"], "") != each["text"]]
     for each in wrong if repair else ():
-        await tx.queue(DROP_TITLE, (each["owner"], each["num"]))
+        await tx.queue(DROP_TITLE, (owner, each["num"]))
         if each["text"]:
             await tx.queue(PUT_TITLE, each)
     return len(wrong)
 
 
-async def _mend_days(tx: Statements, records: Sequence[Record], repair: bool) -> int:
-    kept = await kept_days(tx, [(each.owner, each.num) for each in records])
-    wrong = [
-        each for each in records if kept[each.owner, each.num] != await days_of(tx, each.owner, each.num)
-    ]
+async def _mend_days(tx: Statements, owner: str, records: Sequence[Record], repair: bool) -> int:
+    kept = await kept_days(tx, owner, [each.num for each in records])
+    wrong = [each for each in records if kept[each.num] != await days_of(tx, owner, each.num)]
     for record in wrong if repair else ():
-        await recount(tx, record.owner, record.num)
+        await recount(tx, owner, record.num)
     return len(wrong)
 
 
-async def _facets(transactions: Transactions, repair: bool) -> int:
-    """How many numbers of sessions were wrong, owner by owner: nobody changes them meanwhile."""
-    found = 0
-    for (owner,) in await transactions.run(READ, lambda tx: tx.rows(OWNERS)):
+async def _facets(transactions: Transactions, owner: str, repair: bool) -> int:
+    """How many numbers of sessions were wrong: nobody changes them meanwhile."""
 
-        async def work(tx: Statements, owner: str = owner) -> int:
-            await tx.queue(UNHURRIED)
-            await tx.queue(ANY_PLAN)
-            if repair:
-                await tx.queue(LOCK_LANES, (owner,))
-            wrong = int((await tx.rows(WRONG_FACETS, {"owner": owner}))[0][0])
-            for statement in MEND_FACETS if wrong and repair else ():
-                await tx.queue(statement, {"owner": owner})
-            return wrong
+    async def work(tx: Statements) -> int:
+        await tx.queue(UNHURRIED)
+        await tx.queue(ANY_PLAN)
+        if repair:
+            await tx.queue(LOCK_LANES, (owner,))
+        wrong = int((await tx.rows(WRONG_FACETS, {"owner": owner}))[0][0])
+        for statement in MEND_FACETS if wrong and repair else ():
+            await tx.queue(statement, {"owner": owner})
+        return wrong
 
-        found += await transactions.run(WRITE if repair else READ, work)
-    return found
+    return await transactions.run(WRITE if repair else READ, work)
 
 
-async def _entries(transactions: Transactions, repair: bool) -> int:
+async def _entries(transactions: Transactions, owner: str, repair: bool) -> int:
     """How many entries had other words than they should, batch by batch."""
-    found, last = 0, ("", 0, 0)
+    found, last = 0, (0, 0)
     while True:
 
-        async def work(
-            tx: Statements, after: tuple[str, int, int] = last
-        ) -> tuple[int, tuple[str, int, int] | None]:
-            params = {"owner": after[0], "log": after[1], "seq": after[2], "batch": BATCH}
+        async def work(tx: Statements, after: tuple[int, int] = last) -> tuple[int, tuple[int, int] | None]:
+            params = {"owner": owner, "log": after[0], "seq": after[1], "batch": BATCH}
             rows = await tx.rows(ENTRIES, params)
             if not rows:
                 return 0, None
-            count = await tx.rows(MEND_WORDS if repair else STALE_WORDS, _entry_words(rows))
-            return int(count[0][0]), tuple(rows[-1][:3])
+            count = await tx.rows(MEND_WORDS if repair else STALE_WORDS, _entry_words(owner, rows))
+            return int(count[0][0]), (rows[-1][0], rows[-1][1]) if len(rows) == BATCH else None
 
         count, reached = await transactions.run(WRITE if repair else READ, work)
         found += count
@@ -650,9 +651,18 @@ async def _entries(transactions: Transactions, repair: bool) -> int:
         last = reached
 
 
-def _entry_words(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    owners, logs, seqs, roles, payloads = map(list, zip(*rows, strict=True))
+def _entry_words(owner: str, rows: Sequence[Row]) -> dict[str, Any]:
+    logs, seqs, roles, payloads = map(list, zip(*rows, strict=True))
     texts = (words.searchable(search_text(decode_entry(payload))) for payload in payloads)
-    vectors = [search.vector(*each) for each in zip(owners, roles, texts, strict=True)]
-    marks = [search.mark(owner) for owner in owners]
-    return {"owners": owners, "logs": logs, "seqs": seqs, "marks": marks, "words": vectors}
+    vectors = [search.vector(owner, role, text) for role, text in zip(roles, texts, strict=True)]
+    return {"owner": owner, "mark": search.mark(owner), "logs": logs, "seqs": seqs, "words": vectors}
+
+
+DERIVED: Mapping[str, Callable[[Transactions, str, bool], Awaitable[int]]] = {
+    "sessions were listed under wrong tags or not at all": partial(_sessions, _mend_tags),
+    "numbers of sessions were wrong": _facets,
+    "titles were not found by their words": partial(_sessions, _mend_titles),
+    "entries were not found by their words": _entries,
+    "sessions were counted on wrong days": partial(_sessions, _mend_days),
+}
+"""What follows from the rest, batch by batch: what may be wrong, and how many there are of it, or were."""

@@ -74,6 +74,7 @@ async def migrate(connection: Connection, known: Sequence[Migration], parts: int
                 await partitions.rename_indexes(connection)
             if count and version == 0:
                 await partitions.keep(connection, count)
+            await partitions.spread(connection)
             if missing[0].version in FILLS:
                 await FILLS[missing[0].version](Statements(connection))
             await connection.execute(RECORD, (missing[0].version, missing[0].name))

@@ -69,9 +69,12 @@ ON CONFLICT (owner, id, tag) DO UPDATE SET archived = excluded.archived, order_a
 DROP_TITLE = "DELETE FROM title WHERE owner = %s AND num = %s"
 # A new number only for a new text.
 PUT_TITLE = """
-INSERT INTO title AS t (owner, num, number, text, words)
-SELECT %(owner)s, %(num)s, n, %(text)s, document_words(n, %(mark)s, %(words)s) FROM nextval('document_number') n
-ON CONFLICT (owner, num) DO UPDATE SET number = excluded.number, text = excluded.text, words = excluded.words
+INSERT INTO title AS t (owner, num, number, text, words, said)
+SELECT %(owner)s, %(num)s, n, %(text)s,
+    document_words(n, %(mark)s, %(words)s) || moment_marks(bounded_moment(%(created_at)s), %(mark)s),
+    bounded_moment(%(created_at)s)
+FROM nextval('document_number') n
+ON CONFLICT (owner, num) DO UPDATE SET number = excluded.number, text = excluded.text, words = excluded.words, said = excluded.said
 WHERE t.text <> excluded.text
 """
 
@@ -232,6 +235,7 @@ def title_values(record: Record) -> dict[str, Any]:
         "owner": record.owner,
         "num": record.num,
         "text": text,
+        "created_at": record.session.created_at,
         "mark": search.mark(record.owner),
         "words": search.vector(record.owner, "title", words.searchable(text)),
     }

@@ -41,6 +41,7 @@ from hitherto.ports import (
     Rescan,
     Scan,
     SearchKey,
+    SilentChat,
     Spot,
     Totals,
 )
@@ -50,11 +51,13 @@ from hitherto.stores.postgres.rows import (
     CHANGE,
     COLUMNS,
     FIELDS,
+    HEARD_AT,
     ID,
     LANES,
     NUM,
     ORDER_AT,
     OWN,
+    OWNER,
     Row,
     lane_of,
     record_of,
@@ -166,6 +169,32 @@ SELECT min(seq), max(seq) FROM (
     WHERE owner = %(owner)s AND log = %(log)s) e
 GROUP BY run ORDER BY run
 """
+# As `session_heard` has it.
+CHAT = """(CASE WHEN key LIKE 'subagent:agent:%%:%%' THEN 'subagent:' || coalesce(channel, '')
+    WHEN key LIKE 'agent:%%:%%:dm:%%' AND key LIKE 'agent:%%:%%:group:%%' THEN ''
+    WHEN key LIKE 'agent:%%:%%:dm:%%' THEN 'directmessage:' || coalesce(channel, '')
+    WHEN key LIKE 'agent:%%:%%:group:%%' THEN 'group:' || coalesce(channel, '')
+    WHEN key LIKE 'agent:%%:cron:%%' THEN 'task:' || coalesce(channel, '')
+    WHEN key LIKE 'agent:%%:main' THEN 'main:' || coalesce(channel, '')
+    ELSE '' END) COLLATE "C\""""
+# From one kind to the next, however many chats there are of each.
+CHATS = f"""
+WITH RECURSIVE found (chat) AS (
+    (SELECT {CHAT} FROM session WHERE heard_at IS NOT NULL ORDER BY {CHAT} LIMIT 1)
+    UNION ALL
+    SELECT next.chat FROM found CROSS JOIN LATERAL (
+        SELECT {CHAT} FROM session WHERE heard_at IS NOT NULL AND {CHAT} > found.chat ORDER BY {CHAT} LIMIT 1
+    ) next (chat)
+) SELECT chat FROM found
+"""
+SILENT = f"""
+SELECT {COLUMNS} FROM session
+WHERE heard_at IS NOT NULL AND {CHAT} = %(chat)s AND heard_at < %(before)s
+    AND (heard_at, owner, id) > (%(heard_at)s, %(last_owner)s, %(last_id)s){{whose}}
+ORDER BY heard_at, owner, id LIMIT %(limit)s
+"""
+SILENT_OF_ALL, SILENT_OF_OWNER = SILENT.format(whose=""), SILENT.format(whose=" AND owner = %(owner)s")
+DUTY = "SELECT holder FROM duty WHERE name = %s"
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = %s AND method = %s AND key = %s"
 LIVE = "SELECT data FROM live WHERE owner = %s AND num = %s"
 INBOX = "SELECT ordinal, id, body, crc FROM inbox WHERE owner = %s AND num = %s ORDER BY ordinal"
@@ -542,6 +571,34 @@ class PostgresReader:
 
     async def tokens(self, owner: str | None) -> list[Token]:
         return await tokens.list_tokens(self._statements, owner)
+
+    async def chats(self) -> list[str]:
+        await self._settle()
+        return [row[0] for row in await self._rows(CHATS)]
+
+    async def silent(
+        self, owner: str | None, chat: str, before: int, after: SilentChat | None, limit: int
+    ) -> list[SilentChat]:
+        await self._settle()
+        heard_at, last_owner, last_id, _ = after or SilentChat(-1, "", "")
+        params = {
+            "chat": chat,
+            "before": before,
+            "heard_at": heard_at,
+            "last_owner": last_owner,
+            "last_id": last_id,
+            "owner": owner,
+            "limit": limit,
+        }
+        statement = SILENT_OF_ALL if owner is None else SILENT_OF_OWNER
+        rows = await self._statements.rows(statement, params)
+        whole = {(record.owner, record.session.id): record for record in whole_records(rows)}
+        places = ((row[HEARD_AT], row[OWNER], row[ID]) for row in rows)
+        return [SilentChat(*place, whole.get(place[1:])) for place in places]
+
+    async def duty(self, name: str) -> str | None:
+        row = await self._row(DUTY, name)
+        return None if row is None else row[0]
 
     async def access(self) -> int:
         return await tokens.count_revoked(self._statements)

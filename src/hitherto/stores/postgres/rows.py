@@ -23,11 +23,14 @@ FIELDS = Session.__struct_fields__
 OWN = (
     "num", "owner", "order_at", "head", "total_tokens", "total_errors", "total_cost", "total_bytes",
     "lease_holder", "lease_fence", "lease_acquired_at", "lease_expires_at", "change", "crc", "lease_crc", "read_crc",
+    "heard_at", "heard_revision",
 )  # fmt: skip
 """The columns that are the program's own."""
 
 COLUMNS = ", ".join((*OWN, *FIELDS))
-NUM, ORDER_AT, CHANGE = (OWN.index(name) for name in ("num", "order_at", "change"))
+NUM, OWNER, ORDER_AT, CHANGE, HEARD_AT = (
+    OWN.index(name) for name in ("num", "owner", "order_at", "change", "heard_at")
+)
 ID = len(OWN) + FIELDS.index("id")
 """Where in a row of `COLUMNS` is what lists go by."""
 
@@ -37,7 +40,7 @@ LANES = MOST_LANES
 _SUMMED = tuple(
     name
     for name in (*OWN, *FIELDS)
-    if name not in ("change", "crc", "lease_crc", "read_at", "read_crc") and not name.startswith("lease_")
+    if name not in ("change", "crc", "read_at", "read_crc") and not name.startswith(("lease_", "heard_"))
 )
 _AT = {name: at for at, name in enumerate((*OWN, *FIELDS))}
 _SUMMED_AT = tuple(_AT[name] for name in _SUMMED)
@@ -126,18 +129,20 @@ def _record_of(row: Row) -> Record:
     (num, owner, order_at, head, tokens, errors, cost, size, holder, fence, acquired, expires, change, *_) = (
         row[: len(OWN)]
     )
+    session, heard_at, heard_revision = _session_of(row[len(OWN) :]), row[HEARD_AT], row[HEARD_AT + 1]
     lease = None
     if holder is not None:
         lease = Lease(holder=holder, fence=fence, acquired_at=acquired, expires_at=expires)
     return Record(
         num=num,
         owner=owner,
-        session=_session_of(row[len(OWN) :]),
+        session=session,
         order_at=order_at,
         head=head,
         totals=Totals(tokens, errors, cost, size),
         lease=lease,
         change=change,
+        heard_at=heard_at if heard_revision == session.revision else None,
     )
 
 
@@ -172,5 +177,7 @@ def values_of(record: Record) -> dict[str, Any]:
         "lease_expires_at": lease and lease.expires_at,
         "lease_crc": lease and lease_checksum(record.owner, record.num, lease),
         "read_crc": read_checksum(record.owner, record.num, session.read_at),
+        "heard_at": record.silent_since,
+        "heard_revision": None if record.heard_at is None else session.revision,
     }
     return values | {"crc": _session_checksum(tuple(values[name] for name in _SUMMED))}

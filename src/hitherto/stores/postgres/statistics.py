@@ -32,8 +32,7 @@ ON CONFLICT (owner, num, day, model) DO UPDATE SET
 DROP_EMPTY_DAYS = "DELETE FROM day WHERE owner = %s AND num = %s AND messages <= 0"
 DROP_DAYS = "DELETE FROM day WHERE owner = %s AND num = %s"
 DAYS = """
-SELECT d.owner, d.num, d.day, d.model, d.messages, d.tokens, d.cost
-FROM unnest(%s::text[], %s::bigint[]) s (owner, num) JOIN day d ON d.owner = s.owner AND d.num = s.num
+SELECT num, day, model, messages, tokens, cost FROM day WHERE owner = %s AND num = ANY(%s::bigint[])
 """
 FORMS = "SELECT payload FROM entry WHERE owner = %s AND log = %s AND id = ANY(%s)"
 LOG = """
@@ -279,13 +278,12 @@ async def days_of(statements: Statements, owner: str, num: int) -> dict[DayModel
 
 
 async def kept_days(
-    statements: Statements, sessions: Sequence[tuple[str, int]]
-) -> defaultdict[tuple[str, int], dict[DayModel, Tally]]:
-    """What the counters of these sessions say."""
-    owners, nums = [owner for owner, _ in sessions], [num for _, num in sessions]
-    found: defaultdict[tuple[str, int], dict[DayModel, Tally]] = defaultdict(dict)
-    for owner, num, day, model, *sums in await statements.rows(DAYS, (owners, nums)):
-        found[owner, num][DayModel(day, model)] = Tally(*sums)
+    statements: Statements, owner: str, nums: Sequence[int]
+) -> defaultdict[int, dict[DayModel, Tally]]:
+    """What the counters of these sessions of an owner say."""
+    found: defaultdict[int, dict[DayModel, Tally]] = defaultdict(dict)
+    for num, day, model, *sums in await statements.rows(DAYS, (owner, list(nums))):
+        found[num][DayModel(day, model)] = Tally(*sums)
     return found
 
 

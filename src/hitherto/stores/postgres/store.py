@@ -19,6 +19,7 @@ from hitherto.stores.postgres import search
 from hitherto.stores.postgres.connection import as_hitherto_error
 from hitherto.stores.postgres.migrate import check_writer, is_new, migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
+from hitherto.stores.postgres.partitions import distribute
 from hitherto.stores.postgres.pending_rows import PendingRows
 from hitherto.stores.postgres.read_tx import PostgresReader
 from hitherto.stores.postgres.transactions import (
@@ -97,7 +98,7 @@ async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> Asyn
     connections = pool(address.conninfo, prepare=address.prepare)
     await connections.open()
     bell = ChangeNotifier(address.conninfo, connections)
-    store = PostgresStore(key, Transactions(connections, check_writer()), bell, now)
+    store = PostgresStore(key, address, Transactions(connections, check_writer()), bell, now)
     try:
         async with store.ordering(make=mode != "read"):
             yield store
@@ -187,9 +188,15 @@ class PostgresStore:
     """A store that is open."""
 
     def __init__(
-        self, secret_key: bytes, transactions: Transactions, bell: ChangeNotifier, now: Now | None
+        self,
+        secret_key: bytes,
+        address: Address,
+        transactions: Transactions,
+        bell: ChangeNotifier,
+        now: Now | None,
     ) -> None:
         self.secret = secret_key
+        self._address = address
         self._transactions = transactions
         self._lines = Turns()
         self._searches = Searches()
@@ -279,6 +286,13 @@ class PostgresStore:
         raise StoreError(
             f"a PostgreSQL store cannot be copied to {target!r}: use pg_dump, or export the sessions with `hitherto export`"
         )
+
+    async def distribute(self) -> tuple[str, ...]:
+        try:
+            async with await opened(self._address.conninfo, prepare=self._address.prepare) as connection:
+                return await distribute(connection)
+        except psycopg.Error as error:
+            raise as_hitherto_error(error) from error
 
     async def check(self, *, repair: bool) -> Health:
         if repair:

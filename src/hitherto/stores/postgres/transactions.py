@@ -70,6 +70,8 @@ NOT_KEPT = (
     "the pooler before PostgreSQL does not keep prepared statements: add prepare=off to the address and restart, or let the"
     " pooler keep them (PgBouncer: max_prepared_statements)"
 )
+statement_log = logging.getLogger("hitherto.stores.postgres.statements")
+"""Every statement, without its values."""
 ANY_PLAN = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 
@@ -90,6 +92,7 @@ class Statements:
         """What a statement answers. `plan_anew`: its best plan depends on the values."""
         if self._is_late():
             raise SearchTooBroad
+        statement_log.debug(statement)
         prepare = False if plan_anew else None
         try:
             cursor = await self._connection.execute(statement, params, prepare=prepare, binary=True)
@@ -109,11 +112,13 @@ class Statements:
 
     async def queue(self, statement: str, params: Params = ()) -> None:
         """Have a statement run some time before the transaction ends."""
+        statement_log.debug(statement)
         await self._connection.execute(statement, params)
 
     async def queue_many(self, statement: str, params: list[Any]) -> None:
         """Have a statement run for each of these."""
         if params:
+            statement_log.debug(statement)
             await self._connection.cursor().executemany(statement, params)
 
 

@@ -52,6 +52,7 @@ UPDATE session SET lease_holder = %s, lease_fence = %s, lease_acquired_at = %s, 
     lease_crc = %s
 WHERE owner = %s AND num = %s
 """
+PUT_HEARD_AT = "UPDATE session SET heard_at = %s, heard_revision = %s WHERE owner = %s AND num = %s"
 PUT_READ_AT = "UPDATE session SET read_at = %s, read_crc = %s WHERE owner = %s AND num = %s"
 
 DROP_SPANS = "DELETE FROM span WHERE owner = %s AND num = %s AND name = %s"
@@ -70,12 +71,22 @@ ADD_MEMO = "INSERT INTO memo (owner, method, key, digest, answer, at) VALUES (%s
 PUT_MEMO = f"""{ADD_MEMO}
 ON CONFLICT (owner, method, key) DO UPDATE SET digest = excluded.digest, answer = excluded.answer, at = excluded.at
 """
-FORGET_MEMOS = "WITH gone AS (DELETE FROM memo WHERE at < %s RETURNING 1) SELECT count(*) FROM gone"
+TAKE_DUTY = """
+INSERT INTO duty AS d (name, holder, expires_at) VALUES (%(name)s, %(holder)s, %(until)s)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+WHERE d.holder = excluded.holder OR d.holder = %(heir_of)s OR d.expires_at <= %(now)s RETURNING true
+"""
+OWNERS_OF_OLD_MEMOS = "SELECT DISTINCT owner FROM memo WHERE at < %s"
+FORGET_MEMOS = """
+WITH gone AS (DELETE FROM memo WHERE owner = %s AND at < %s RETURNING 1) SELECT count(*) FROM gone
+"""
 PUT_EDITS = """
 INSERT INTO edits (owner, log, first, data, marks) VALUES (%s, %s, %s, %b, %b)
 ON CONFLICT (owner, log, first) DO UPDATE SET data = excluded.data, marks = excluded.marks
 """
 DROP_EDITS = "DELETE FROM edits WHERE owner = %s AND log = %s"
+# As triggers do where there are any: a distributed store has none.
+EDITS_ARE_DUE = "INSERT INTO edits_due (owner, log) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 SETTLE_EDITS = "DELETE FROM edits_due WHERE owner = %s AND log = %s"
 FORGET_EDITS = (
     "DELETE FROM edits WHERE owner = %(owner)s",
@@ -113,20 +124,24 @@ BURY = (
     "DELETE FROM title WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM live WHERE owner = %(owner)s AND num = %(num)s",
+    "DELETE FROM inbox WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM raw_copy WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM fact WHERE owner = %(owner)s AND session = %(id)s",
 )
 
+KNOWN_PROBLEMS = "SELECT EXISTS (SELECT FROM known_problems)"
 UNSOUND = """
-SELECT EXISTS (SELECT FROM known_problems) OR EXISTS (
+SELECT EXISTS (
     SELECT FROM span p WHERE p.owner = %(owner)s AND (
         p.last_seq IS NULL AND p.log <> p.num
         OR p.last_seq >= p.first_seq AND NOT (
-            EXISTS (SELECT FROM entry e WHERE e.owner = p.owner AND e.log = p.log AND e.seq = p.first_seq)
-            AND EXISTS (SELECT FROM entry e WHERE e.owner = p.owner AND e.log = p.log AND e.seq = p.last_seq))))
+            EXISTS (SELECT FROM entry e WHERE e.owner = %(owner)s AND e.log = p.log AND e.seq = p.first_seq)
+            AND EXISTS (SELECT FROM entry e WHERE e.owner = %(owner)s AND e.log = p.log AND e.seq = p.last_seq))))
 """
 RELEASE = "DELETE FROM quarantine WHERE owner = %s AND log = %s"
-NEXT_GARBAGE = "SELECT owner, unreached FROM garbage LIMIT 1 FOR UPDATE SKIP LOCKED"
+SOME_GARBAGE = "SELECT owner, unreached FROM garbage LIMIT 100"
+# One collector for a log; the others go on to the next.
+LOCK_GARBAGE = "SELECT 1 FROM garbage WHERE owner = %s AND unreached = %s FOR UPDATE SKIP LOCKED"
 # In one statement, hence of one moment: an entry that is there, and that no span reaches, will never be reached
 # again, because whoever makes a span over it holds the session that reaches it now.
 REACHED = """
@@ -253,6 +268,17 @@ class PostgresWriter(PostgresReader):
         await self._statements.queue(PUT_LEASE, (*terms, crc, record.owner, record.num))
         self._backlog.amend(record, lambda held: replace(held, lease=lease))
 
+    async def put_heard_at(self, record: Record, at: int) -> None:
+        self._recent = None
+        revision = record.session.revision
+        await self._statements.queue(PUT_HEARD_AT, (at, revision, record.owner, record.num))
+        self._backlog.amend(record, lambda held: replace(held, heard_at=at))
+
+    async def put_silent_since(self, record: Record, at: int) -> None:
+        self._recent = None
+        await self._statements.queue(PUT_HEARD_AT, (at, None, record.owner, record.num))
+        self._backlog.amend(record, lambda held: replace(held, heard_at=None))
+
     async def put_read_at(self, record: Record, at: int) -> None:
         self._recent = None
         await self._statements.queue(
@@ -284,6 +310,7 @@ class PostgresWriter(PostgresReader):
     async def erase(self, owner: str, place: EntryPlace, payload: bytes) -> None:
         crc = entry_checksum(owner, *place, payload)
         await self._statements.queue(ERASE, (payload, crc, owner, *place))
+        await forget_edits_of(self._statements, owner, place.log)
 
     async def bury(self, record: Record, at: int) -> None:
         await bury(self._statements, record)
@@ -311,7 +338,12 @@ class PostgresWriter(PostgresReader):
         await self._statements.queue_many(PUT_ERASURE, [(owner, session_id, mark, at) for mark in marks])
 
     async def forget_memos(self, before: int) -> int:
-        return int((await self._rows(FORGET_MEMOS, before))[0][0])
+        owners = [row[0] for row in await self._rows(OWNERS_OF_OLD_MEMOS, before)]
+        return sum([int((await self._rows(FORGET_MEMOS, owner, before))[0][0]) for owner in owners])
+
+    async def take_duty(self, name: str, holder: str, now: int, until: int, heir_of: str | None) -> bool:
+        params = {"name": name, "holder": holder, "now": now, "until": until, "heir_of": heir_of}
+        return bool(await self._statements.rows(TAKE_DUTY, params))
 
     async def put_live(self, record: Record, data: bytes | None) -> None:
         if data is None:
@@ -413,12 +445,19 @@ async def bury(statements: Statements, record: Record) -> None:
 
 async def collect(statements: Statements, batch: int) -> int:
     """Remove up to `batch` entries that nothing reaches; returns how many, 0 when there is nothing left."""
-    removed = 0
-    while removed < batch and (found := await statements.row(NEXT_GARBAGE)) is not None:
-        owner, log = found
-        if (await statements.rows(UNSOUND, {"owner": owner}))[0][0]:
-            break
-        removed += await _collect_log(statements, owner, log, batch - removed)
+    removed, looked_at = 0, set[tuple[str, int]]()
+    if (await statements.rows(KNOWN_PROBLEMS))[0][0]:
+        return removed
+    while some := [log for log in await statements.rows(SOME_GARBAGE) if log not in looked_at]:
+        for owner, log in some:
+            looked_at.add((owner, log))
+            if removed == batch:
+                return removed
+            if await statements.row(LOCK_GARBAGE, (owner, log)) is None:
+                continue
+            if (await statements.rows(UNSOUND, {"owner": owner}))[0][0]:
+                return removed
+            removed += await _collect_log(statements, owner, log, batch - removed)
     return removed
 
 
@@ -438,8 +477,15 @@ async def _collect_log(statements: Statements, owner: str, log: int, batch: int)
         await statements.queue(DROP_SUMS, values)
         await statements.queue(DROP_GARBAGE, values)
     if removed:
+        await forget_edits_of(statements, owner, log)
         await recount(statements, owner, log)
     return removed
+
+
+async def forget_edits_of(statements: Statements, owner: str, log: int) -> None:
+    """Nothing stays of edits in a log of which an entry was erased or removed; they are to be read again."""
+    for statement in (DROP_EDITS, EDITS_ARE_DUE):
+        await statements.queue(statement, (owner, log))
 
 
 def gaps(reached: Iterable[tuple[int, int | None]], head: int) -> Iterator[tuple[int, int]]:

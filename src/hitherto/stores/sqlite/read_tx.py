@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import suppress
 from itertools import islice, product
 from typing import Any, NamedTuple, cast
 
@@ -41,6 +42,7 @@ from hitherto.ports import (
     Rescan,
     Scan,
     SearchKey,
+    SilentChat,
     Spot,
     Totals,
 )
@@ -230,6 +232,31 @@ SELECT s.id, k.size FROM (
 ) AS k JOIN session AS s ON s.num = k.session
 WHERE s.owner = ? ORDER BY s.updated_at DESC, s.id DESC
 """
+# As `session_heard` has it.
+CHAT = """CASE WHEN key GLOB 'subagent:agent:*:*' THEN 'subagent:' || coalesce(channel, '')
+    WHEN key GLOB 'agent:*:*:dm:*' AND key GLOB 'agent:*:*:group:*' THEN ''
+    WHEN key GLOB 'agent:*:*:dm:*' THEN 'directmessage:' || coalesce(channel, '')
+    WHEN key GLOB 'agent:*:*:group:*' THEN 'group:' || coalesce(channel, '')
+    WHEN key GLOB 'agent:*:cron:*' THEN 'task:' || coalesce(channel, '')
+    WHEN key GLOB 'agent:*:main' THEN 'main:' || coalesce(channel, '')
+    ELSE '' END"""
+# From one kind to the next, however many chats there are of each.
+CHATS = f"""
+WITH RECURSIVE found (chat) AS (
+    SELECT min({CHAT}) FROM session INDEXED BY session_heard WHERE heard_at IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min({CHAT}) FROM session INDEXED BY session_heard WHERE heard_at IS NOT NULL AND {CHAT} > chat)
+    FROM found WHERE chat IS NOT NULL
+) SELECT chat FROM found WHERE chat IS NOT NULL
+"""
+# By the number of an owner, which is in the index, rather than by the name.
+SILENT = f"""
+SELECT s.heard_at, o.name, {", ".join(f"s.{name}" for name in READ)} FROM session AS s INDEXED BY session_heard CROSS JOIN owner AS o ON o.num = s.owner
+WHERE s.heard_at IS NOT NULL AND {CHAT} = :chat AND s.heard_at < :before
+    AND (s.heard_at, s.owner, s.id) > (:heard_at, :last_owner, :last_id) AND (:owner IS NULL OR s.owner = :owner)
+ORDER BY s.heard_at, s.owner, s.id LIMIT :limit
+"""
+DUTY = "SELECT holder FROM duty WHERE name = ?"
 FIRST_KEY = ListKey(1 << 62, "")
 FEW_ON_A_DAY = 2_000
 """So many sessions of a day are put in order for each page; a day with more is looked for along the list."""
@@ -595,6 +622,29 @@ class SqliteReader:
     async def tokens(self, owner: str | None) -> list[Token]:
         return tokens.list_tokens(self._db, owner)
 
+    async def chats(self) -> list[str]:
+        return [row[0] for row in fetch(self._db, CHATS)]
+
+    async def silent(
+        self, owner: str | None, chat: str, before: int, after: SilentChat | None, limit: int
+    ) -> list[SilentChat]:
+        heard_at, last_owner, last_id, _ = after or SilentChat(-1, "", "")
+        bound = {
+            "chat": chat,
+            "before": before,
+            "heard_at": heard_at,
+            "last_owner": self._owner(last_owner),
+            "last_id": last_id,
+            "owner": None if owner is None else self._owner(owner),
+            "limit": limit,
+        }
+        rows = fetch(self._db, SILENT, bound)
+        return [SilentChat(at, name, row[1], _undamaged(name, row)) for at, name, *row in rows]
+
+    async def duty(self, name: str) -> str | None:
+        rows = fetch(self._db, DUTY, (name,))
+        return rows[0][0] if rows else None
+
     async def access(self) -> int:
         return tokens.count_revoked(self._db)
 
@@ -693,6 +743,12 @@ class SqliteReader:
 
 def _match(key: SearchKey, log: int, pos: int | None) -> Match:
     return Match(key, log, None if pos is None else EntryPlace(log, pos & SEQ_MASK))
+
+
+def _undamaged(owner: str, row: Sequence[Any]) -> Record | None:
+    with suppress(StoreDamaged):
+        return record_of(owner, tuple(row))
+    return None
 
 
 def _driver(given: Filter) -> str:

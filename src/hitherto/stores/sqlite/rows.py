@@ -39,7 +39,7 @@ CRC = len(CHECKED)
 READ_AT = 1 + STORED.index("read_at")
 
 READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_expires", "change",
-        "place_crc", "lease_crc")  # fmt: skip
+        "heard_at", "heard_revision", "place_crc", "lease_crc")  # fmt: skip
 
 
 def columns_of(record: Record) -> Columns:
@@ -134,7 +134,7 @@ def _record_of(owner: str, row: Columns) -> Record:
     (num, id_, revision, created, updated, order_at, cwd, cwds, directories, project, branch, title, title_by, earlier,
      tags, status, archived, pinned, key, agent_id, channel, identity, messages, tokens, errors, cost, size,
      compaction, parent, parent_entry, source, meta, head, log_tokens, log_errors, log_cost, log_bytes, _, read_at,
-     _, holder, fence, acquired, expires, change, _, _) = row  # fmt: skip
+     _, holder, fence, acquired, expires, change, heard_at, heard_revision, _, _) = row  # fmt: skip
     session = Session(
         id=id_, revision=revision, created_at=created, updated_at=updated, cwd=_text(cwd),
         earlier_cwds=texts_of(cwds), additional_directories=texts_of(directories), project=project, branch=branch, title=_text(title), title_by=title_by,
@@ -157,6 +157,7 @@ def _record_of(owner: str, row: Columns) -> Record:
         totals=Totals(log_tokens, log_errors, log_cost, log_bytes),
         lease=lease,
         change=change,
+        heard_at=heard_at if heard_revision == revision else None,
     )
 
 

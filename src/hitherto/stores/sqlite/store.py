@@ -190,6 +190,9 @@ class SqliteStore:
     async def backup(self, target: str) -> None:
         await asyncio.to_thread(self._backup, target)
 
+    async def distribute(self) -> tuple[str, ...]:
+        raise StoreError("a SQLite store is one file: only PostgreSQL with Citus can be distributed")
+
     async def check(self, *, repair: bool) -> Health:
         return await asyncio.to_thread(self._check, repair)
 

@@ -38,8 +38,9 @@ MANY_HOT = 32
 
 NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
 INSERT = f"""
-INSERT INTO session (num, owner, order_at, hot, change, kind_of_change, title_number, title_words, place_crc, {", ".join(STORED)})
-VALUES (?, ?, ?, 0, {", ".join("?" * (5 + len(STORED)))})
+INSERT INTO session (num, owner, order_at, hot, change, kind_of_change, title_number, title_words, place_crc, heard_at, heard_revision,
+    {", ".join(STORED)})
+VALUES (?, ?, ?, 0, {", ".join("?" * (7 + len(STORED)))})
 """
 # What AUTOINCREMENT would give: its place is part of what a session is summed with.
 NEXT_NUM = """
@@ -48,7 +49,8 @@ SELECT max(
 ) + 1
 """
 REWRITE = f"""
-UPDATE session SET order_at = ?, hot = 0, change = ?, kind_of_change = ?, {", ".join(f"{name} = ?" for name in STORED)}
+UPDATE session SET order_at = ?, hot = 0, change = ?, kind_of_change = ?, heard_at = ?, heard_revision = ?,
+    {", ".join(f"{name} = ?" for name in STORED)}
 WHERE num = ?
 """
 # Names only what an append moves: SQLite touches the indexes of every column that is named.
@@ -56,7 +58,7 @@ ADVANCE = """
 UPDATE session SET
     change = ?, kind_of_change = 'append', revision = ?, updated_at = ?, active_at = ?, message_count = ?,
     token_count = ?, error_count = ?, cost = ?, bytes = ?,
-    head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?, crc = ?
+    head = ?, log_tokens = ?, log_errors = ?, log_cost = ?, log_bytes = ?, crc = ?, heard_revision = ?
 WHERE num = ?
 """
 # Only a session that is not hot yet touches the index of hot ones.
@@ -71,6 +73,9 @@ PUT_LEASE = """
 UPDATE session SET lease_holder = ?, lease_fence = ?, lease_acquired = ?, lease_expires = ?, lease_crc = ?
 WHERE num = ?
 """
+# Only chats, and only when somebody has written.
+PUT_HEARD_AT = "UPDATE session SET heard_at = ?1 WHERE num = ?2 AND heard_at IS NOT ?1"
+PUT_SILENT_SINCE = "UPDATE session SET heard_at = ?, heard_revision = ? WHERE num = ?"
 PUT_READ_AT = "UPDATE session SET read_at = ?, read_crc = ? WHERE num = ?"
 
 ADD_TAG = "INSERT INTO tag (owner, tag, archived, order_at, id, session) VALUES (?, ?, ?, ?, ?, ?)"
@@ -146,6 +151,11 @@ INSERT OR IGNORE INTO edits_due (log, owner)
 SELECT p.log, :owner FROM span AS p JOIN session AS s ON s.num = p.session WHERE s.owner = :owner;
 """
 PUT_MEMO = "INSERT OR REPLACE INTO memo (owner, method, key, digest, answer, at) VALUES (?, ?, ?, ?, ?, ?)"
+TAKE_DUTY = """
+INSERT INTO duty (name, holder, expires_at) VALUES (:name, :holder, :until)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+WHERE duty.holder IN (excluded.holder, :heir_of) OR duty.expires_at <= :now
+"""
 FORGET_MEMOS = "DELETE FROM memo WHERE at < ?"
 PUT_LIVE = "INSERT OR REPLACE INTO live (session, data) VALUES (?, ?)"
 DROP_LIVE = "DELETE FROM live WHERE session = ?"
@@ -181,8 +191,8 @@ class SqliteWriter(SqliteReader):
         num = fetch(self._db, NEXT_NUM)[0][0]
         place = session_place(record.owner, record.session.id, num)
         made = replace(record, num=num, change=change)
-        values = (owner, record.order_at, change, "create", *title, place, *columns_of(made))
-        self._db.execute(INSERT, (num, *values))
+        values = (owner, record.order_at, change, "create", *title, place)
+        self._db.execute(INSERT, (num, *values, *_heard(made), *columns_of(made)))
         self._put_tags(owner, made)
         self._count(owner, None, traits_of(made.session))
         return made
@@ -191,7 +201,8 @@ class SqliteWriter(SqliteReader):
         owner = self._known_owner(record.owner)
         change = self._numbers.next_change(owner)
         self._recount(owner, record)
-        self._db.execute(REWRITE, (record.order_at, change, kind, *columns_of(record), record.num))
+        moved = (record.order_at, change, kind, *_heard(record))
+        self._db.execute(REWRITE, (*moved, *columns_of(record), record.num))
         self._db.execute(DROP_TAGS, (record.num,))
         self._put_tags(owner, record)
         self._put_title(record)
@@ -209,9 +220,12 @@ class SqliteWriter(SqliteReader):
             ADVANCE,
             (
                 change, s.revision, s.updated_at, record.order_at, s.message_count, s.token_count, s.error_count,
-                micros(s.cost), s.bytes, record.head, *record.totals, columns_of(record)[CRC], record.num,
+                micros(s.cost), s.bytes, record.head, *record.totals, columns_of(record)[CRC], _heard(record)[1],
+                record.num,
             ),
         )  # fmt: skip
+        if record.silent_since is not None:
+            self._db.execute(PUT_HEARD_AT, (record.silent_since, record.num))
         self._db.execute(HEAT, (record.num,))
         if self._db.changes():
             self._cool_some(owner)
@@ -225,6 +239,12 @@ class SqliteWriter(SqliteReader):
     async def put_read_at(self, record: Record, at: int) -> None:
         crc = read_checksum(record.owner, record.num, at)
         self._db.execute(PUT_READ_AT, (at, crc, record.num))
+
+    async def put_heard_at(self, record: Record, at: int) -> None:
+        self._db.execute(PUT_SILENT_SINCE, (at, record.session.revision, record.num))
+
+    async def put_silent_since(self, record: Record, at: int) -> None:
+        self._db.execute(PUT_SILENT_SINCE, (at, None, record.num))
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
         self._db.execute(DROP_SPANS, (num, name))
@@ -293,6 +313,11 @@ class SqliteWriter(SqliteReader):
     async def forget_memos(self, before: int) -> int:
         self._db.execute(FORGET_MEMOS, (before,))
         return self._db.changes()
+
+    async def take_duty(self, name: str, holder: str, now: int, until: int, heir_of: str | None) -> bool:
+        bound = {"name": name, "holder": holder, "now": now, "until": until, "heir_of": heir_of}
+        self._db.execute(TAKE_DUTY, bound)
+        return bool(self._db.changes())
 
     async def put_live(self, record: Record, data: bytes | None) -> None:
         if data is None:
@@ -448,6 +473,11 @@ class SqliteWriter(SqliteReader):
         if gone:
             self._db.executemany(UNINDEX, gone)
             self._db.execute(REMEMBER_GONE, max(gone))
+
+
+def _heard(record: Record) -> tuple[int | None, int | None]:
+    """What is kept of when the user of a chat was last heard of."""
+    return record.silent_since, None if record.heard_at is None else record.session.revision
 
 
 def _gaps(reached: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
