@@ -39,6 +39,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "store.place": {"cwd": "/mine"},
     "store.place_folder": {"cwd": "/mine", "project": "mine"},
     "store.assign": {"project": "mine"},
+    "store.rename_project": {"project": "mine", "name": "ours"},
     "store.branch": {"checkpoint": "c"},
     "store.rewind": {"to": "m"},
     "store.restore": {"checkpoint": "c"},

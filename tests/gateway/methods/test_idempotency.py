@@ -103,6 +103,8 @@ async def test_the_same_request_with_the_same_key_is_done_once(
         await sessions.leases.acquire(Principal(owner="ann"), session["session_id"], "turn", ttl_ms=3_600_000)
         waits = [{"role": "user", "content": "wait", "message_id": "m"}]
         await asker.ask("session.append", session_key=KEY, messages=waits)
+    if name == "store.rename_project":
+        await asker.ask("store.assign", session_key=KEY, project="mine")
     params = {**requests[name], "idempotency_key": "k"}
     first = await asker.ask(name, **params)
     state = await everything(sessions, Principal(owner="ann"))
