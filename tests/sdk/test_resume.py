@@ -182,7 +182,7 @@ async def test_only_that_transcript_is_read_and_no_other_counts_as_gone(store: s
     saved(third)
     async with hitherto.resume_session(UUID, engine=Scripted(), store=store):
         pass
-    assert await count(store, source="claude") == 2
+    assert await count(store, source="claude", archived="include") == 2
     async with hitherto.open(store) as sessions:
         assert "source_gone" not in (await sessions.get(LOCAL, f"claude:{session_id(2)}")).meta
     report = await synced(store)
