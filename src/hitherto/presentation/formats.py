@@ -48,7 +48,7 @@ def counted(number: int, what: str) -> str:
 
 def cost(dollars: float) -> str:
     """An amount of money; what is less than a cent is not nothing."""
-    if dollars < 0.01:
+    if 0 < dollars < 0.01:
         return "<$0.01"
     return f"${dollars:,.2f}" if dollars < 1_000 else f"${dollars:,.0f}"
 

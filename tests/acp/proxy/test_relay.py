@@ -507,23 +507,23 @@ async def test_what_an_agent_says_between_turns_is_kept(tmp_path: Path) -> None:
     assert said[1:] == ["One", "By the way", "Two", "You said: Two"]
 
 
-async def test_two_editors_share_a_session_and_never_both_prompt_it(tmp_path: Path) -> None:
+async def test_two_editors_share_a_session_and_the_second_prompt_waits_for_the_first(tmp_path: Path) -> None:
     async with editor(tmp_path, line_agent(tmp_path)) as one, editor(tmp_path, line_agent(tmp_path)) as two:
         session = await one.new(tmp_path)
         await two.load(session, tmp_path)
         number = await one.begin_prompt(session, [{"say": "Mine"}, {"wait": True}])
         await one.until(is_update(session, "agent_message_chunk"))
-        with pytest.raises(Refusal) as refused:
-            await two.prompt(session, "Me too")
-        assert refused.value.code == -32011
+        waiting = await two.begin_prompt(session, "Now me")
+        async with hitherto.open(url_of(tmp_path)) as sessions:
+
+            async def is_waiting() -> bool:
+                return bool(await sessions.inbox.waiting(LOCAL, session))
+
+            await until(is_waiting, "the second prompt waits")
+        assert len(heard(tmp_path, "session/prompt")) == 1
         await one.send(method="session/cancel", params={"sessionId": session})
         await one.answer(number)
-        await two.until(
-            lambda m: (
-                is_update(session, "agent_message_chunk")(m) and texts([m["params"]["update"]]) == "Mine"
-            )
-        )
-        await two.prompt(session, "Now me")
+        await two.answer(waiting)
         await one.until(lambda m: "Now me" in json.dumps(m.get("params", {})))
     told = heard(tmp_path, "session/prompt")[1]["prompt"]
     assert "Assistant: Mine" in told[0]["text"]

@@ -351,6 +351,8 @@ class MemoryWriter(MemoryReader):
             self._journal.drop(log.entries, seq)
         if len(unreached) <= batch:
             self._journal.drop(own.garbage, number)
+            if not spans:
+                self._journal.drop(own.edits_due, number)
             if not spans and number not in own.sessions:
                 self._journal.drop(own.logs, number)
         return min(len(unreached), batch)

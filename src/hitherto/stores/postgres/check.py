@@ -74,14 +74,9 @@ WHERE s.owner = %(owner)s AND (s.head, s.total_tokens, s.total_errors, s.total_c
     coalesce(e.total_bytes, 0))
 LIMIT %(most)s
 """
+# The sums at the two ends of a span are looked up by log and place: among all entries of the owner, each session would cost as
+# much as all of them.
 COUNTERS = """
-WITH sums AS NOT MATERIALIZED (
-    SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM entry
-    WHERE owner = %(owner)s
-    UNION ALL
-    SELECT owner, log, seq, total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
-    WHERE owner = %(owner)s
-)
 SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
     SELECT sum(p.last_seq - p.first_seq + 1) AS messages,
            sum(upto.total_tokens - coalesce(before.total_tokens, 0)) AS tokens,
@@ -90,8 +85,22 @@ SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
            sum(upto.total_bytes - coalesce(before.total_bytes, 0)) AS bytes
     FROM (SELECT owner, log, first_seq, coalesce(last_seq, s.head) AS last_seq FROM span
           WHERE owner = %(owner)s AND num = s.num AND name = '') p
-    LEFT JOIN sums upto ON upto.owner = p.owner AND upto.log = p.log AND upto.seq = p.last_seq
-    LEFT JOIN sums before ON before.owner = p.owner AND before.log = p.log AND before.seq = p.first_seq - 1
+    LEFT JOIN LATERAL (
+        SELECT total_tokens, total_errors, total_cost, total_bytes FROM entry
+        WHERE owner = %(owner)s AND log = p.log AND seq = p.last_seq
+        UNION ALL
+        SELECT total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
+        WHERE owner = %(owner)s AND log = p.log AND seq = p.last_seq
+        LIMIT 1
+    ) upto ON true
+    LEFT JOIN LATERAL (
+        SELECT total_tokens, total_errors, total_cost, total_bytes FROM entry
+        WHERE owner = %(owner)s AND log = p.log AND seq = p.first_seq - 1
+        UNION ALL
+        SELECT total_tokens, total_errors, total_cost, total_bytes FROM removed_sums
+        WHERE owner = %(owner)s AND log = p.log AND seq = p.first_seq - 1
+        LIMIT 1
+    ) before ON true
     WHERE p.last_seq >= p.first_seq
 ) c ON true
 WHERE s.owner = %(owner)s AND ((s.message_count, coalesce(s.token_count, 0), s.error_count, s.bytes)

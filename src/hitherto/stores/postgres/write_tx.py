@@ -479,6 +479,8 @@ async def _collect_log(statements: Statements, owner: str, log: int, batch: int)
     if removed:
         await forget_edits_of(statements, owner, log)
         await recount(statements, owner, log)
+    if not reached:
+        await statements.queue(SETTLE_EDITS, (owner, log))
     return removed
 
 

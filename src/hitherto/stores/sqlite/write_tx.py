@@ -398,8 +398,8 @@ class SqliteWriter(SqliteReader):
 
     def _collect_log(self, log: int, batch: int) -> int:
         """Remove entries of one log, which leaves the queue when none is left to remove."""
-        removed = 0
-        for first, last in _gaps(fetch(self._db, REACHED, (log,))):
+        removed, reached = 0, fetch(self._db, REACHED, (log,))
+        for first, last in _gaps(reached):
             rows = fetch(self._db, UNREACHED, (position(log, first), position(log, last), batch - removed))
             self._unindex([number for _, number in rows])
             self._db.executemany(DROP_ENTRY, [(pos,) for pos, _ in rows])
@@ -410,6 +410,8 @@ class SqliteWriter(SqliteReader):
             self._db.execute(NO_GARBAGE, (log,))
         if removed:
             self._db.execute(RESTATE, (log, True))
+        if not reached:
+            self._db.execute(SETTLE_EDITS, (log,))
         return removed
 
     def _drop_raw_copies(self, num: int) -> None:
