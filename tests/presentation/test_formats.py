@@ -17,6 +17,8 @@ def test_numbers_are_short_where_there_is_little_room_and_whole_elsewhere() -> N
     ]
     assert [formats.size(number) for number in (1, 950, 12_400)] == ["1 byte", "950 bytes", "12 kB"]
     assert formats.grouped(1_234_567) == "1,234,567"
+    amounts = (0, 0.004, 0.5, 1_234.5)
+    assert [formats.cost(dollars) for dollars in amounts] == ["$0.00", "<$0.01", "$0.50", "$1,234"]
 
 
 def test_what_is_counted_is_named_after_its_number() -> None:

@@ -217,7 +217,8 @@ async def test_a_transcript_that_was_deleted_here_comes_back_for_whoever_asks_fo
         assert (second.session_id, second.resumed_from) == (first.session_id, OURS)
         await second.prompt("Still?")
     assert [plain_text(entry) for entry in engine.turns[0].history][-3:] == ["Whose?", "Mine.", "Still?"]
-    assert await count(store, source="claude") == 1
+    assert await count(store, source="claude", archived="include") == 1
+    assert await count(store) == 1  # the fork has its place
 
 
 async def test_what_another_agent_said_after_the_fork_was_made_is_told_of(store: str) -> None:

@@ -35,6 +35,7 @@ from hitherto.errors import (
 )
 from hitherto.holders import new_holder
 from hitherto.model import (
+    RECORDED_IN,
     Draft,
     Entry,
     Live,
@@ -506,6 +507,20 @@ async def test_a_session_of_another_agent_goes_on_in_one_continuation(
     await sessions.delete(ann, fork.id)
     assert [each.id for each in (await sessions.find(ann)).sessions] == ["claude:1"]
     assert await told(sessions, ann, (await sessions.turns.continuation(ann, "claude:1")).id) == ["Before"]
+
+
+async def test_a_continuation_whose_maker_was_killed_still_takes_the_place_of_what_it_continues(
+    sessions: Sessions, ann: Principal, clock: Clock
+) -> None:
+    given = Imported(id="claude:1", source="claude", created_at=clock(), updated_at=clock())
+    await sessions.transfer.sync(ann, given, [Entry(id="a", at=5, role="user", parts=(Text(text="Before"),))])
+    fork = await sessions.turns.continuation(ann, "claude:1")
+    # As when its maker is killed behind the fork.
+    await sessions.catalog.set_own_meta(ann, "claude:1", {RECORDED_IN: None})
+    await sessions.archive(ann, "claude:1", archived=False)
+    assert len((await sessions.find(ann)).sessions) == 2
+    assert (await sessions.turns.continuation(ann, "claude:1")).id == fork.id
+    assert [each.id for each in (await sessions.find(ann)).sessions] == [fork.id]
 
 
 async def test_a_continuation_is_made_when_there_is_something_to_store_in_it(

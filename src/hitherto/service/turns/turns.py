@@ -114,16 +114,19 @@ class Turns(Room):
         Asked again, the same fork comes back, so that its conversation continues. It takes the place of what it continues in
         lists and searches.
         """
-        known = await self.continued(who, session_id)
-        if known is not None:
-            return known
-        made = _continuation_id(who, session_id)
-        try:
-            fork = await self._forks.fork(who, session_id, new_id=made)
-        except AlreadyExists:
-            return await self._catalog.get(who, made)
-        await self._catalog.set_own_meta(who, session_id, {RECORDED_IN: made})
-        await self._catalog.archive(who, session_id)
+        session = await self._catalog.get(who, session_id)
+        if session.source is None:
+            return session
+        made = _continuation_id(who, session.id)
+        fork = await self.continued(who, session.id)
+        if fork is None:
+            try:
+                fork = await self._forks.fork(who, session.id, new_id=made)
+            except AlreadyExists:
+                fork = await self._catalog.get(who, made)
+        if RECORDED_IN not in session.meta:  # also if whoever made the fork was killed on the way
+            await self._catalog.archive(who, session.id)
+            await self._catalog.set_own_meta(who, session.id, {RECORDED_IN: made})
         return fork
 
     async def continued(self, who: Principal, session_id: str) -> Session | None:
