@@ -19,12 +19,14 @@ PART_NAMES = (
     "claude-files",
     "claude-forks",
     "sync",
+    "agentsview",
     "turns",
     "acp",
     "proxy",
     "load",
     "page",
     "housekeeping",
+    "origins",
 )
 PAGE = Path("docs/benchmarks.md")
 
@@ -67,7 +69,7 @@ def main(words: list[str]) -> int:
                 meter.say(traceback.format_exc())
                 parts.append(failed(part, error))
     packages = [entrant.package for entrant in (HITHERTO, RAW, *PEERS)]
-    versions = machine.versions([*packages, "claude-agent-sdk"])
+    versions = machine.versions([*packages, "claude-agent-sdk", "agentsview"])
     text = report.page(parts, facts, versions, trial=chosen.quick)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     out = chosen.out or (None if chosen.quick or chosen.only else PAGE)

@@ -7,21 +7,27 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import apsw
+
 import hitherto
 from bench.contenders.port import KeepsBytes, Lists
 from bench.workloads.messages import Message
-from hitherto.model import LOCAL, Draft, Entry, Filter, Page, Role, SearchPage, Session, Text
+from hitherto.model import LOCAL, Draft, Entry, Filter, Page, Principal, Role, SearchPage, Session, Text
 from hitherto.ports import Writer
 from hitherto.service import Sessions
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.history.append import append_entries
 from hitherto.stores import connector
+from hitherto.stores.sqlite.rows import READ
 
 # What one transaction takes when the store is filled.
 BATCH = 1_000
 WHOLE = 10_000
 # No message has this word: searching for it only brings the index up to date.
 NOWHERE = "qqqqqq"
+BARE_PAGE = f"""
+SELECT {", ".join(READ)} FROM session WHERE owner = 1 AND archived = 0 ORDER BY order_at DESC, id DESC LIMIT ?
+"""
 ROLE: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 
 
@@ -36,6 +42,7 @@ class Hitherto(KeepsBytes, Lists):
         self.sessions = await self._stack.enter_async_context(hitherto.open(self._url))
         self._ids: dict[str, str] = {}
         self._making = asyncio.Lock()
+        self._bare: apsw.Connection | None = None
 
     def _address(self, place: str) -> str:
         return f"sqlite:///{Path(place) / 'hitherto.db'}"
@@ -88,6 +95,12 @@ class Hitherto(KeepsBytes, Lists):
         """A page of the list."""
         return await self.sessions.find(LOCAL, given, cursor=cursor, limit=limit)
 
+    def bare_page(self, count: int) -> Sequence[object]:
+        """The same columns of the newest sessions as `newest` reads, by a bare SELECT, as tuples."""
+        if self._bare is None:
+            self._bare = apsw.Connection(self._url.removeprefix("sqlite:///"))
+        return self._bare.execute(BARE_PAGE, (count,)).fetchall()
+
     async def count(self, given: Filter) -> int:
         """How many sessions pass the filter."""
         return await self.sessions.count(LOCAL, given)
@@ -97,6 +110,8 @@ class Hitherto(KeepsBytes, Lists):
         return await self.sessions.search(LOCAL, query, limit=limit)
 
     async def close(self) -> None:
+        if self._bare is not None:
+            self._bare.close()
         await self._stack.aclose()
 
     async def _id(self, session: str) -> str:
@@ -112,6 +127,16 @@ class HithertoPostgres(Hitherto):
 
     def _address(self, place: str) -> str:
         return place
+
+    async def settle(self) -> None:
+        """Words and counters are part of the append's own transaction: nothing follows."""
+
+    async def append_as(self, owner: str, session: str, message: Message) -> None:
+        """The same for a session of this owner, of which no other task makes one of that name."""
+        who, name = Principal(owner=owner), f"{owner}: {session}"
+        if name not in self._ids:
+            self._ids[name] = (await self.sessions.create(who)).id
+        await self.sessions.append(who, self._ids[name], _draft(message))
 
 
 def _draft(message: Message) -> Draft:

@@ -37,6 +37,7 @@ class Sizes:
     fork_bytes: int
     fork_rounds: int
     sync_files: int
+    sync_large: int
     sync_unchanged: int
     turn_chunks: int
     turn_rounds: int
@@ -61,6 +62,8 @@ class Sizes:
     page_calls: int
     chats: int
     chat_rounds: int
+    origin_sessions: int
+    origin_rounds: int
 
 
 FULL = Sizes(
@@ -91,6 +94,7 @@ FULL = Sizes(
     fork_bytes=20_000_000,
     fork_rounds=7,
     sync_files=500,
+    sync_large=20,
     sync_unchanged=10_000,
     turn_chunks=10_000,
     turn_rounds=7,
@@ -115,6 +119,8 @@ FULL = Sizes(
     page_calls=200,
     chats=1_000_000,
     chat_rounds=9,
+    origin_sessions=10_000,
+    origin_rounds=5,
 )
 
 QUICK = Sizes(
@@ -145,6 +151,7 @@ QUICK = Sizes(
     fork_bytes=2_000_000,
     fork_rounds=2,
     sync_files=20,
+    sync_large=2,
     sync_unchanged=500,
     turn_chunks=500,
     turn_rounds=2,
@@ -169,4 +176,6 @@ QUICK = Sizes(
     page_calls=20,
     chats=1_000,
     chat_rounds=2,
+    origin_sessions=200,
+    origin_rounds=3,
 )

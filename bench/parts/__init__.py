@@ -9,6 +9,7 @@ from bench.harness.progress import Meter
 from bench.harness.results import Part
 from bench.harness.sizes import Sizes
 from bench.parts import (
+    agentsview,
     append,
     checks,
     claude_files,
@@ -18,6 +19,7 @@ from bench.parts import (
     import_time,
     list,
     load,
+    origins,
     page,
     postgres,
     proxy,
@@ -38,10 +40,12 @@ PARTS: dict[str, Callable[[Sizes, Path, Meter], Part]] = {
     "claude-files": claude_files.run,
     "claude-forks": claude_forks.run,
     "sync": sync.run,
+    "agentsview": agentsview.run,
     "turns": turns.run,
     "acp": replay.run,
     "proxy": proxy.run,
     "load": load.run,
     "page": page.run,
     "housekeeping": housekeeping.run,
+    "origins": origins.run,
 }

@@ -31,8 +31,10 @@ BATCH = 10_000
 BEYOND = PAGE + 10
 DEPTHS = ("first", "middle", "deepest")
 FLAT = 2.0
+NEAR = 8
 
 PROMISE = "a page of 50 newest, plain and with each single filter, at any depth: the largest within 2 times the smallest"
+BESIDE_RAW = f"a page of 50 newest, as typed sessions: within {NEAR} times a bare SELECT of the same columns, as tuples"
 BOUNDED = "a combination of filters examines at most 5,000 rows per page"
 
 
@@ -85,6 +87,17 @@ async def read_page(contender: Hitherto, given: Filter, cursor: str | None, call
     return await measure(calls, work)
 
 
+async def read_bare_page(contender: Hitherto, calls: int) -> Sample:
+    """Read the newest page again and again by a bare SELECT."""
+    assert len(contender.bare_page(PAGE)) == PAGE
+
+    async def work() -> None:
+        for _ in range(calls):
+            contender.bare_page(PAGE)
+
+    return await measure(calls, work)
+
+
 async def walk_in_vain(contender: Hitherto) -> tuple[int, int, Sample]:
     """Walk a list that is always empty; candidates that either filter leaves, pages, and the cost of all pages."""
     halves = Filter(cwd=catalogue.NEVER_BOTH.cwd), Filter(agent_id=catalogue.NEVER_BOTH.agent_id)
@@ -125,6 +138,8 @@ async def read_newest(contender: Lists, calls: int) -> Sample:
 class _Figures:
     # Filter, then depth, then size.
     ours: dict[str, dict[str, dict[int, Cost]]] = field(default_factory=dict)
+    # The same columns by a bare SELECT, by size.
+    bare: dict[int, Cost] = field(default_factory=dict)
     # Name, then size.
     others: dict[str, dict[int, Cost]] = field(default_factory=dict)
     # Why Hitherto, or a peer, was not measured.
@@ -146,7 +161,12 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
     return Part(
         title="List",
         method=_method(sizes),
-        bars=[_flat(figures), _bounded(figures, max(sizes.list_sizes)), list_acp.bar(figures.over_acp)],
+        bars=[
+            _flat(figures),
+            _beside_raw(figures),
+            _bounded(figures, max(sizes.list_sizes)),
+            list_acp.bar(figures.over_acp),
+        ],
         tables=[
             *_our_tables(figures, sizes),
             _others_table(figures, sizes),
@@ -171,6 +191,12 @@ def _measure_ours(figures: _Figures, sizes: Sizes, folder: Path, meter: Meter) -
                 meter.step()
         for name in names:
             figures.ours[name] = _measure_filter(name, lanes, sizes, meter, figures)
+        bare = [
+            Job(str(size), lane, read_bare_page, lambda _: (sizes.list_calls,))
+            for size, lane in lanes.items()
+        ]
+        done = interleave(bare, sizes.list_rounds, lambda: None)
+        figures.bare = {size: median(done.samples[str(size)]) for size in lanes}
         figures.combination = lanes[max(lanes)].run(walk_in_vain)
         meter.step()
         stores = {size: Path(below) / str(size) / "hitherto.db" for size in sizes.list_sizes}
@@ -268,6 +294,16 @@ def _flat(figures: _Figures) -> Bar:
     return at_most(PROMISE, spreads[worst], FLAT, f"{times(spreads[worst])} times at worst (filter: {worst})")
 
 
+def _beside_raw(figures: _Figures) -> Bar:
+    if not figures.bare or figures.broken:
+        return not_measured(BESIDE_RAW, "; ".join(figures.broken))
+    first = figures.ours["none"]["first"]
+    ratios = {size: first[size].cpu / cost.cpu for size, cost in figures.bare.items()}
+    worst = max(ratios, key=lambda size: ratios[size])
+    figure = f"{times(ratios[worst])} times ({duration(first[worst].cpu)} against {duration(figures.bare[worst].cpu)})"
+    return at_most(BESIDE_RAW, ratios[worst], NEAR, figure)
+
+
 def _bounded(figures: _Figures, size: int) -> Bar:
     if figures.combination is None:
         return not_measured(BOUNDED, "; ".join(figures.broken))
@@ -301,7 +337,11 @@ def _others_table(figures: _Figures, sizes: Sizes) -> Table:
     every = sorted({*sizes.list_sizes, *sizes.peer_list_sizes})
     shown = dict(figures.others)
     if "none" in figures.ours:
-        shown = {HITHERTO.name: figures.ours["none"]["first"], **shown}
+        shown = {
+            HITHERTO.name: figures.ours["none"]["first"],
+            "a bare SELECT of its columns": figures.bare,
+            **shown,
+        }
     rows = [
         [
             name,

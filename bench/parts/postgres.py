@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.harness.lockstep import ContenderFailed, Job, Lane, Work, interleave
 from bench.harness.progress import Meter
-from bench.harness.results import Bar, Part, Table, duration, not_measured, times
-from bench.harness.samples import Cost, Sample, median
+from bench.harness.results import Bar, Part, Table, at_least, at_most, duration, not_measured, times
+from bench.harness.samples import Cost, Sample, measure, median
 from bench.harness.sizes import Sizes
 from bench.parts import append, history, list
+from bench.workloads.messages import Message, messages
+
+if TYPE_CHECKING:  # what it imports is for its own process
+    from bench.contenders.hitherto import HithertoPostgres
 
 OURS, RAW = "Hitherto", "raw psycopg"
 CONTENDERS = {
     RAW: "bench.contenders.raw_postgres:RawPostgres",
     OURS: "bench.contenders.hitherto:HithertoPostgres",
 }
-PROMISE = "append, history and list on PostgreSQL, shown beside psycopg alone"
+ALONE = "append, one at a time"
+END = f"last {history.TAIL}"
+WRITERS = 16
+ONE_OWNER, MANY_OWNERS = (
+    f"append, {WRITERS} writers of one owner",
+    f"append, {WRITERS} writers of {WRITERS} owners",
+)
+
+APPEND = "PostgreSQL, append to a session that this process wrote last: within 2 times psycopg alone"
+LAST = f"PostgreSQL, {END}: within 2.5 times psycopg alone"
+LIST = f"PostgreSQL, newest {list.PAGE} sessions: within 4 times psycopg alone"
+OWNERS = (
+    f"PostgreSQL, {WRITERS} writers in sessions of one owner: at least 0.9 of the rate of {WRITERS} owners"
+)
+PROMISES = (APPEND, LAST, LIST, OWNERS)
 
 Open = Callable[[str, str], Lane]
 Figures = dict[str, dict[str, Cost]]
@@ -26,16 +46,32 @@ Arguments = Callable[[int], tuple[object, ...]]
 
 
 def run(sizes: Sizes, _folder: Path, meter: Meter) -> Part:
-    """Measure; there is no limit to keep here, only figures to show."""
+    """Measure and judge."""
     lists = len(sizes.postgres_sessions)
-    meter.begin("postgres", 2 + 2 * lists + (5 + lists) * (sizes.postgres_rounds + 1))
+    meter.begin("postgres", 2 + 2 * lists + (6 + lists) * (sizes.postgres_rounds + 1))
     method = _method(sizes)
     try:
         with _server() as opened:
             figures = _messages(opened, sizes, meter) | _lists(opened, sizes, meter)
     except ContenderFailed as failure:
-        return Part(title="PostgreSQL", method=method, bars=[not_measured(PROMISE, str(failure))])
-    return Part(title="PostgreSQL", method=method, bars=[_bar(figures)], tables=[_table(figures)])
+        bars = [not_measured(promise, str(failure)) for promise in PROMISES]
+        return Part(title="PostgreSQL", method=method, bars=bars)
+    return Part(title="PostgreSQL", method=method, bars=_bars(figures), tables=[_table(figures)])
+
+
+async def by_owners(contender: HithertoPostgres, first: int, count: int, owners: int) -> Sample:
+    """Share `count` messages among writers, each with a session of its own; these belong to so many owners."""
+    share = count // WRITERS
+    ready = [[*messages(first + writer * share, share)] for writer in range(WRITERS)]
+
+    async def write(writer: int, mine: Sequence[Message]) -> None:
+        for message in mine:
+            await contender.append_as(f"owner {writer % owners} of {owners}", f"writer {writer}", message)
+
+    async def work() -> None:
+        await asyncio.gather(*(write(writer, mine) for writer, mine in enumerate(ready)))
+
+    return await measure(share * WRITERS, work)
 
 
 @contextmanager
@@ -65,12 +101,24 @@ def _messages(opened: Open, sizes: Sizes, meter: Meter) -> Figures:
         return _take_turns(among, work, arguments, sizes.postgres_rounds, meter)
 
     return {
-        "append, one at a time": turns(append.one_at_a_time, lambda n: (n * count, count)),
+        ALONE: turns(append.one_at_a_time, lambda n: (n * count, count)),
         f"append, {writers} writers": turns(append.concurrently, lambda n: (n * count, count, writers), ours),
+        **_owners(lanes[OURS], sizes, meter),
         f"history of {whole[1]:,}, typed": turns(history.read_typed, lambda _: whole),
         f"history of {whole[1]:,}, stored bytes": turns(history.read_bytes, lambda _: whole),
-        f"last {history.TAIL}": turns(history.read_end, lambda _: (whole[0], sizes.last_calls)),
+        END: turns(history.read_end, lambda _: (whole[0], sizes.last_calls)),
     }
+
+
+def _owners(lane: Lane, sizes: Sizes, meter: Meter) -> Figures:
+    """One owner and many take turns at the same store."""
+    count = max(sizes.postgres_slice, 4 * WRITERS)
+
+    def job(name: str, owners: int) -> Job:
+        return Job(name, lane, by_owners, lambda n: (n * count, count, owners))
+
+    jobs = [job(ONE_OWNER, 1), job(MANY_OWNERS, WRITERS)]
+    return {name: {OURS: cost} for name, cost in _costs(jobs, sizes.postgres_rounds, meter).items()}
 
 
 def _lists(opened: Open, sizes: Sizes, meter: Meter) -> Figures:
@@ -91,7 +139,10 @@ def _lists(opened: Open, sizes: Sizes, meter: Meter) -> Figures:
 def _take_turns(
     lanes: dict[str, Lane], work: Work[Sample], arguments: Arguments, rounds: int, meter: Meter
 ) -> dict[str, Cost]:
-    jobs = [Job(name, lane, work, arguments) for name, lane in lanes.items()]
+    return _costs([Job(name, lane, work, arguments) for name, lane in lanes.items()], rounds, meter)
+
+
+def _costs(jobs: Sequence[Job], rounds: int, meter: Meter) -> dict[str, Cost]:
     done = interleave(jobs, rounds, meter.step)
     for name, failure in done.failures.items():
         raise ContenderFailed(f"{name}: {failure}")
@@ -102,16 +153,24 @@ def _method(sizes: Sizes) -> str:
     return (
         "A real server with its default, durable settings, on the same machine, through a Unix socket. Raw: one "
         "connection of psycopg without a pool, one bare row per message, one statement per append, binary results. "
+        "A page of a list that is read again is compared with the last one, column by column, and decoded where it differs. "
+        f"The {WRITERS} writers are tasks of one process, with the pool that it has. "
         f"Slices of {sizes.postgres_slice} appends, {sizes.last_calls} calls for the end of a history and "
         f"{sizes.list_calls} list pages, over {sizes.postgres_rounds} rounds. CPU is the client's; the server's part "
         "is in the wall time."
     )
 
 
-def _bar(figures: Figures) -> Bar:
+def _bars(figures: Figures) -> Sequence[Bar]:
     ratios = {name: costs[OURS].wall / costs[RAW].wall for name, costs in figures.items() if RAW in costs}
-    return Bar(
-        PROMISE, "; ".join(f"{name}: {times(ratio)} times raw" for name, ratio in ratios.items()), met=None
+    lists = {name: ratio for name, ratio in ratios.items() if name.startswith("newest")}
+    share = figures[MANY_OWNERS][OURS].wall / figures[ONE_OWNER][OURS].wall
+    among = "; ".join(f"{name}: {times(ratio)}" for name, ratio in lists.items())
+    return (
+        at_most(APPEND, ratios[ALONE], 2, f"{times(ratios[ALONE])} times"),
+        at_most(LAST, ratios[END], 2.5, f"{times(ratios[END])} times"),
+        at_most(LIST, max(lists.values()), 4, f"{among} times"),
+        at_least(OWNERS, share, 0.9, f"{times(share)} of it"),
     )
 
 

@@ -34,6 +34,11 @@ INSTRUCTIONS = 12_000
 SEALED = 2_500
 """So long is a thought that only its maker can read."""
 
+FILES_SHOWN = 100
+OUTPUTS = 150
+EDITS = 400
+"""How many of them a transcript has that consists of them."""
+
 IN_FOLDER = 50
 DAYS = 365
 
@@ -86,6 +91,50 @@ def claude(home: Path, count: int) -> None:
     """Transcripts of Claude Code, a tenth of them conversation."""
     for _ in transcripts.grow(home / "projects", count):
         pass
+
+
+def claude_outputs(home: Path, count: int) -> None:
+    """Long transcripts of Claude Code: most of each is what tools answered, in full."""
+    for number in range(count):
+        rng = random.Random(number)
+        writer = transcripts.Writer(session_id(number), f"/srv/project-{number}", rng=rng)
+        babble = Babble(rng)
+        for _ in range(OUTPUTS):
+            writer.user(babble.text(rng.randrange(20, 300)))
+            _, call = writer.call("Bash", {"command": f"grep -rn {_identifier(rng)} src"})
+            writer.result(call, "\n".join(_listing(rng, babble) for _ in range(rng.randrange(50, 600))))
+            writer.say(babble.text(rng.randrange(100, 1_500)))
+        writer.save(home / "projects")
+
+
+def claude_edits(home: Path, count: int) -> None:
+    """Transcripts of Claude Code that consist of edits."""
+    for number in range(count):
+        rng = random.Random(number)
+        writer = transcripts.Writer(session_id(number), f"/srv/project-{number}", rng=rng)
+        babble = Babble(rng)
+        writer.user("write it")
+        for part in range(EDITS):
+            path = f"/srv/project-{number}/src/part{part % 20}.py"
+            old, new = (
+                "\n".join(_listing(rng, babble) for _ in range(rng.randrange(2, 60))) for _ in range(2)
+            )
+            _, call = writer.call("Edit", {"file_path": path, "old_string": old, "new_string": new})
+            writer.result(call, f"The file {path} has been updated.")
+        writer.save(home / "projects")
+
+
+def _identifier(rng: random.Random) -> str:
+    return "".join(
+        rng.choice(("get", "set", "read", "Parse", "Index", "Name", "File", "Value")) for _ in range(3)
+    )
+
+
+def _listing(rng: random.Random, babble: Babble) -> str:
+    """A line as tools show it: a place in one of some hundred files, and some code."""
+    number = rng.randrange(FILES_SHOWN)
+    place = f"src/{transcripts.WORDS[number % 40]}/readFile{number}.py:{rng.randrange(2_000)}"
+    return f"{place}:    {_identifier(rng)} = self.{_identifier(rng)}({babble.text(30)})".replace("\n", " ")
 
 
 def codex(home: Path, count: int) -> None:

@@ -56,6 +56,13 @@ if TYPE_CHECKING:
     from hitherto.sdk.options import SDKSessionOptions as SDKSessionOptions
     from hitherto.sdk.permission import ToolPermissionContext as ToolPermissionContext
     from hitherto.sdk.session import SDKSession as SDKSession
+    from hitherto.sdk.session_edit import delete_session as delete_session
+    from hitherto.sdk.session_edit import fork_session as fork_session
+    from hitherto.sdk.session_edit import rename_session as rename_session
+    from hitherto.sdk.session_edit import tag_session as tag_session
+    from hitherto.sdk.session_list import get_session_info as get_session_info
+    from hitherto.sdk.session_list import list_sessions as list_sessions
+    from hitherto.sdk.session_messages import get_session_messages as get_session_messages
     from hitherto.service import Policy as Policy
     from hitherto.service import Sessions as Sessions
 
@@ -73,6 +80,9 @@ _HOMES = {
         "unstable_v2_create_session", "unstable_v2_prompt", "unstable_v2_resume_session",
     ),
     "hitherto.sdk.session": ("SDKSession",),
+    "hitherto.sdk.session_edit": ("delete_session", "fork_session", "rename_session", "tag_session"),
+    "hitherto.sdk.session_list": ("get_session_info", "list_sessions"),
+    "hitherto.sdk.session_messages": ("get_session_messages",),
     "hitherto.sdk.messages": (
         "SDKAssistantMessage", "SDKCompactBoundaryMessage", "SDKMessage", "SDKNoticeMessage",
         "SDKPartialAssistantMessage", "SDKResultMessage", "SDKSystemMessage", "SDKUserMessage",

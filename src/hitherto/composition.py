@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,16 +40,21 @@ async def open(
     generator. With `ephemeral`, sessions with an ephemeral key can be created: they live in the memory of this process,
     where `Sessions.at` finds them, until the store is closed. Only the mode `make` makes a store that is not there; `change`
     and `read` raise `StoreNotFound`. With `read`, a store that this process may not write to can be read all the same.
+    Turns whose process has died are closed first.
     """
     settings, clock, passing = read_settings(store=url), now or now_ms, None
-    policy = CompactionPolicy(at=settings.compact_at, kept_tokens=settings.compact_keep_tokens)
+    policy = CompactionPolicy(
+        at=settings.compact_at,
+        kept_tokens=settings.compact_keep_tokens,
+        recap_tokens=settings.recap_tokens,
+    )
     store_url = settings.store
     async with AsyncExitStack() as opened:
         store = await opened.enter_async_context(connector(store_url)(store_url, now, mode))
         if ephemeral:
             memory = await opened.enter_async_context(connector(MEMORY)(MEMORY, now))
             passing = Sessions(memory, now=clock, new_id=new_id, compaction=policy, home=EphemeralHome())
-        yield Sessions(
+        sessions = Sessions(
             store,
             now=clock,
             new_id=new_id,
@@ -57,6 +62,10 @@ async def open(
             compaction=policy,
             close=opened.aclose,
         )
+        # What cannot be written to, or is damaged, is opened all the same.
+        with suppress(StoreError):
+            await sessions.turns.close_interrupted()
+        yield sessions
 
 
 class Restored(NamedTuple):

@@ -6,12 +6,14 @@ HithertoError
 │   ├── InvalidCursor       invalid_cursor       altered, from another owner, or for another filter
 │   ├── InvalidLimit        invalid_limit        below 1 or above the documented maximum
 │   ├── InvalidKey          invalid_key          a session key with invalid syntax
+│   ├── InvalidQuery        invalid_query        a search with a field that does not exist, or a value it does not take
 │   └── TooLarge            too_large            above a documented limit
 ├── NotFound                not_found            it does not exist or is not yours; the error does not reveal which
 │   ├── SessionNotFound     session_not_found
 │   ├── EntryNotFound       entry_not_found
 │   ├── CheckpointNotFound  checkpoint_not_found
 │   └── StoreNotFound       store_not_found      there is no store at this address, and the request would not make one
+├── OutOfReach              out_of_reach         the token is restricted, and this is not among what it is for
 ├── AmbiguousId             ambiguous_id         a short id that matches several sessions
 ├── SearchTooBroad          search_too_broad     a search that would take too long
 ├── IndexBehind             index_behind         the search index does not have all messages yet
@@ -87,6 +89,12 @@ class InvalidKey(InvalidInput):
     code = "invalid_key"
 
 
+class InvalidQuery(InvalidInput):
+    """A search with a field that does not exist, or a value that a field does not take."""
+
+    code = "invalid_query"
+
+
 class TooLarge(InvalidInput):
     """Above a documented limit."""
 
@@ -144,6 +152,12 @@ class StoreNotFound(NotFound):
         super().__init__(
             f"there is no store at {place}: check the name; `hitherto sync` and `hitherto new` make a store"
         )
+
+
+class OutOfReach(HithertoError):
+    """The token is restricted, and this is not among what it is for. Whether it is there is not said."""
+
+    code = "out_of_reach"
 
 
 class AmbiguousId(HithertoError):

@@ -14,8 +14,8 @@ import msgspec
 
 Role = Literal["user", "assistant", "system", "tool"]
 ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
-Status = Literal["idle", "running", "waiting", "failed"]
-STATUSES: tuple[Status, ...] = ("idle", "running", "waiting", "failed")
+Status = Literal["idle", "running", "waiting", "failed", "interrupted"]
+STATUSES: tuple[Status, ...] = ("idle", "running", "waiting", "failed", "interrupted")
 TitleBy = Literal["user", "auto", "source"]
 Archived = Literal["exclude", "include", "only"]
 View = Literal["context", "conversation"]
@@ -34,9 +34,18 @@ CONTINUES = f"{OWN}continues"
 RECORDS = f"{OWN}records"
 """In the meta of a session that was recorded while another agent had it: the ids that sync knows it by, the newest last."""
 RECORDED_IN = f"{OWN}recorded_in"
+"""In the meta of what sync reads of such a one: the recording. While it has nothing else, it is archived."""
 FORKED_FROM = "forked_from"
 """Where a source notes the session that one was forked from."""
-"""In the meta of what sync reads of such a one: the recording. While it has nothing else, it is archived."""
+EPISODE = "episode"
+"""In the meta of an entry that is the heading of an episode: why the one before it ended."""
+MIRRORED = "claude_sdk"
+"""In a session's meta: as which transcript another program mirrors it here. In that of an entry: a record of the mirror, as it
+came."""
+MIRROR_RECORD = "hitherto/record:"
+"""The beginning of the id of an entry that keeps such a record."""
+MIRROR_READ = "claude_sdk_read"
+"""In a session's meta: up to where its mirror was read, and by which version of the reader."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,8 +66,27 @@ LOCAL = Principal(owner="local")
 """The owner of everything on one person's machine; all doors there share it."""
 
 
+class Reach(Value, frozen=True):
+    """What a token is restricted to: sessions of these agents, channels, session keys and people, and these methods. Keys and
+    methods are patterns, in which `*` stands for anything. What is empty restricts nothing."""
+
+    agents: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+
+class TokenRule(Value, frozen=True):
+    """What a token is good for, beside its scopes: until when, and for which part of what its owner has."""
+
+    expires_at: int | None = None
+    reach: Reach | None = None
+
+
 class Token(Value, frozen=True):
-    """A right to call on behalf of an owner, for whoever holds its secret, which only the holder knows."""
+    """A right to call on behalf of an owner, for whoever holds its secret, which only the holder knows. `used_at` is when it
+    was last used, about."""
 
     id: str
     owner: str
@@ -67,6 +95,18 @@ class Token(Value, frozen=True):
     role: str = "owner"
     label: str = ""
     revoked_at: int | None = None
+    rule: TokenRule | None = None
+    used_at: int | None = None
+
+    @property
+    def reach(self) -> Reach | None:
+        """What it is restricted to; None if it is not."""
+        return None if self.rule is None else self.rule.reach
+
+    @property
+    def expires_at(self) -> int | None:
+        """Until when it is good."""
+        return None if self.rule is None else self.rule.expires_at
 
 
 class Account(NamedTuple):
@@ -267,13 +307,22 @@ class Session(Value, frozen=True):
     meta: Json = {}
 
 
+class Condition(Value, frozen=True):
+    """What a field of a query asks for: any of the values or, with `out`, none of them."""
+
+    field: str
+    values: tuple[str, ...]
+    out: bool = False
+
+
 class Filter(Value, frozen=True):
     """Which sessions to list; all that is given must hold. Bounds in time include `after` and exclude `before`.
     The status `running` also finds those whose turn waits for an answer (`waiting`). `day` (`2026-11-15`, in UTC) finds
     those in which something was said on that day.
 
     `native` sessions were not read from another agent: they have no `source`. Without `subagents`, those are left out that a
-    call in another session started.
+    call in another session started. `where` is what fields of a query ask of a session: several values, and what it must
+    not be.
     """
 
     cwd: str | None = None
@@ -293,6 +342,7 @@ class Filter(Value, frozen=True):
     updated_before: int | None = None
     day: str | None = None
     subagents: bool = True
+    where: tuple[Condition, ...] = ()
 
 
 class Page(Value, frozen=True):
@@ -399,6 +449,25 @@ class Branch(Value, frozen=True):
     after: str | None = None
 
 
+class Episode(Value, frozen=True):
+    """A part of a chat, from one reset to the next. The newest is the present one: it has no `checkpoint`, `ended_at` and `reason`.
+
+    `number` counts from 1, the oldest. `checkpoint` holds what was there when it ended, `reason` says why it did. `heading` is
+    the entry that it begins with, which the first one does not have; `first` its first message, and `text` the beginning of its first
+    prompt.
+    """
+
+    number: int
+    began_at: int
+    message_count: int
+    ended_at: int | None = None
+    reason: str | None = None
+    checkpoint: str | None = None
+    heading: str | None = None
+    first: str | None = None
+    text: str = ""
+
+
 class Hit(Value, frozen=True):
     """The best hit in one session. `more` counts further hits seen, at most 99: at least so many there are. `branch` is the
     branch that it stands in, if it is not in the conversation."""
@@ -413,15 +482,30 @@ class Hit(Value, frozen=True):
     branch: str | None = None
 
 
+class Found(Value, frozen=True):
+    """How much a search finds in all: messages and titles (`hits`), and the sessions that they are in.
+
+    Up to 1,000 of each are counted exactly; with `more` there is more than that, or may be. A search that asks only for
+    sessions has no hits.
+    """
+
+    hits: int
+    sessions: int
+    more: bool = False
+
+
 class SearchPage(Value, frozen=True):
-    """Hits, newest first, and the cursor of the next page (None: the end).
+    """Hits, newest first, and the cursor of the next page (None: the end). `found` is there if it was asked for.
 
     `unindexed` is how many messages and titles the index lacks because the store cannot be written to: they were not searched.
+    `unordered` is how many are still to be put in the order of time after an upgrade: until then, hits come in an earlier order.
     """
 
     hits: tuple[Hit, ...]
     cursor: str | None = None
     unindexed: int = 0
+    found: Found | None = None
+    unordered: int = 0
 
 
 Counts = tuple[tuple[str, int], ...]
@@ -430,7 +514,8 @@ Counts = tuple[tuple[str, int], ...]
 
 class Facets(Value, frozen=True):
     """How many sessions there are: in all (`total`), archived, pinned, and of each agent, project, tag and source, the
-    most frequent first, at most 50 of each. All but `archived` leave out archived sessions.
+    most frequent first, at most 50 of each. All but `archived` leave out archived sessions, unless these are those that a search
+    or a filter finds. `more` names those fields of which there are more than were counted.
 
     An agent is what `agent_of` says.
     """
@@ -442,6 +527,7 @@ class Facets(Value, frozen=True):
     projects: Counts = ()
     tags: Counts = ()
     sources: Counts = ()
+    more: tuple[str, ...] = ()
 
 
 class DayCount(Value, frozen=True):
@@ -513,10 +599,12 @@ class Lease(Value, frozen=True):
 
 
 class Live(Value, frozen=True):
-    """What a running turn has said so far of the message that will be stored as `entry`."""
+    """What a running turn has said so far of the message that will be stored as `entry`: the newest part, and what came
+    before it in the same message."""
 
     entry: str
     parts: tuple[Part, ...] = ()
+    earlier: tuple[Part, ...] = ()
 
 
 class Fact(Value, frozen=True):
@@ -544,6 +632,11 @@ def is_subagent(session: Session) -> bool:
     """Whether a call in another session started this one, and another agent wrote it: it belongs to that call."""
     forked = session.meta.get(FORKED_FROM)
     return session.source is not None and session.parent is not None and session.parent != forked
+
+
+def is_mirror_record(entry: Entry) -> bool:
+    """Whether an entry only keeps what another program mirrors here: what that says is read from it, and stands beside it."""
+    return entry.id.startswith(MIRROR_RECORD)
 
 
 def agent_of(session: Session) -> str | None:

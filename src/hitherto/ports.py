@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from hitherto.edits.batches import EditBatch
+from hitherto.edits.reach import ReachedEdits
 from hitherto.model import (
     Account,
     Change,
@@ -31,12 +32,15 @@ from hitherto.model import (
     Pending,
     Session,
     Token,
+    search_text,
 )
 from hitherto.values.days import Tally
 from hitherto.values.facts import FactQuery, RivalQuery
-from hitherto.values.requests import Request
+from hitherto.values.query.moments import Period
+from hitherto.values.spans import CURRENT as CURRENT
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
-from hitherto.values.words import Term
+from hitherto.values.usage.requests import Request
+from hitherto.values.words import Term, searchable
 
 T = TypeVar("T")
 Now = Callable[[], int]
@@ -44,9 +48,6 @@ Now = Callable[[], int]
 Mode = Literal["make", "change", "read"]
 """What a store is opened for. Only `make` makes one that is not there; the others raise `StoreNotFound`. With `read`, one that
 this process may not write to is opened too: what is written to it then raises `StoreUnavailable`."""
-
-CURRENT = ""
-"""The name under which a session's present spans are kept; checkpoints have theirs under their id."""
 
 
 class Totals(NamedTuple):
@@ -105,12 +106,29 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry ready to be stored: `payload` is its exact bytes, `totals` the running sums including it."""
+    """An entry ready to be stored: `payload` is its exact bytes, `totals` the running sums including it; `words` are those that
+    it is found by, as `values.words.searchable` gives them, if whoever made it has looked."""
 
     entry: Entry
     payload: bytes
     seq: int
     totals: Totals
+    words: str | None = None
+
+    @property
+    def searchable(self) -> str:
+        """The words that it is found by."""
+        return searchable(search_text(self.entry)) if self.words is None else self.words
+
+
+class KeptUsage(NamedTuple):
+    """What is kept of the usage of a session: its `revision` now, that at which it was counted, and the count. `size` is about how
+    many entries it has: those of its context, or of its log if they are more."""
+
+    revision: int
+    size: int
+    counted: int | None = None
+    body: bytes | None = None
 
 
 class ListKey(NamedTuple):
@@ -180,6 +198,28 @@ class SilentChat(NamedTuple):
     owner: str
     id: str
     record: Record | None = None
+
+
+class LogEnd(NamedTuple):
+    """A session with its present spans, and the end of its own log: so many entries, of about so many bytes at most."""
+
+    owner: str
+    session_id: str
+    entries: int
+    bytes: int
+
+
+class FirstPage(NamedTuple):
+    """What `scan` gives of the newest sessions that pass the (normal) filter, and `newest`."""
+
+    owner: str
+    given: Filter
+    limit: int
+    examine: int
+
+
+Ahead = LogEnd | FirstPage
+"""What some work asks first, and as a rule only."""
 
 
 class Memo(NamedTuple):
@@ -300,7 +340,8 @@ class Reader(Protocol):
     async def scan(self, owner: str, given: Filter, below: ListKey | None, limit: int, examine: int) -> Scan:
         """Sessions that pass the (normal) filter, by falling `(order_at, id)`, from strictly below `below`.
 
-        A filter by day passes the sessions that `spoken` returns. Stops after `limit` records, after examining about
+        A filter by day passes the sessions that `spoken` returns; the filter's `where` is for the caller to look at, here and in
+        `changed` and `count`. Stops after `limit` records, after examining about
         `examine` rows, or at the end.
         """
 
@@ -318,6 +359,9 @@ class Reader(Protocol):
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
         """A span list of the session, in order; empty if there is none."""
+
+    async def span_lists(self, owner: str, num: int) -> dict[str, Spans]:
+        """All span lists of the session that are not empty, by name."""
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
         """The session's checkpoints in the order in which they were made."""
@@ -343,10 +387,13 @@ class Reader(Protocol):
         limit: int,
         *,
         every: bool = True,
+        without: Sequence[Term] = (),
+        during: Period | None = None,
     ) -> list[Match]:
-        """The owner's documents with all terms, or with any of them if not `every`, newest first by the time they were said, from strictly below `before`.
+        """The owner's documents with all terms, or with any of them if not `every`, and with none of `without`, newest first by the
+        time they were said, from strictly below `before`.
 
-        An entry was said at its `at`, a session's titles when the session was created, as `said_at` bounds both; of one
+        `during` says of which time they are wanted: others need not be found, but may be. An entry was said at its `at`, a session's titles when the session was created, as `said_at` bounds both; of one
         moment, what was stored last comes first. `kind` is a role, `title`, or None for all. No terms: all documents of
         that kind. All that was committed before the transaction began is found; what was deleted or erased is not.
         Raises `InvalidCursor` if `before` is a key of an order that the store has left.
@@ -364,8 +411,10 @@ class Reader(Protocol):
         limit: int,
         *,
         backwards: bool = False,
+        without: Sequence[Term] = (),
     ) -> list[Spot]:
-        """The entries of a stretch that have all terms and, if one is given, this role: its first, or its last if `backwards`.
+        """The entries of a stretch that have all terms, none of `without` and, if one is given, this role: its first, or its last if
+        `backwards`.
 
         In that order. As with `matches`, all that was committed is found, and nothing that was erased. What it costs
         follows from the stretch and its log, not from what else there is.
@@ -381,6 +430,9 @@ class Reader(Protocol):
         self, owner: str, wanted: frozenset[int], log: int | None = None
     ) -> list[EditBatch]:
         """Batches of the owner's edits, of one log or of all, that have any of these marks, by log and first entry."""
+
+    async def edits_reached(self, owner: str, ids: Sequence[str]) -> ReachedEdits:
+        """What these sessions and their subagents reach, in one query. Sessions that the owner does not have are left out."""
 
     async def edits_due(self, owner: str, limit: int) -> list[int]:
         """Logs of the owner's whose edits must be read again from their entries, in order."""
@@ -410,6 +462,9 @@ class Reader(Protocol):
     async def inboxes(self) -> list[tuple[str, str]]:
         """Owner and id of every session, of any owner, in whose inbox something waits; in order."""
 
+    async def running(self) -> list[tuple[str, str]]:
+        """Owner and id of every session, of any owner, whose status is `running` or `waiting`; in order."""
+
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
         """The owner's facts, those of one session or all, newest first (by `at`, then `id`, falling)."""
 
@@ -437,7 +492,8 @@ class Reader(Protocol):
         """What is in quarantine, of every owner, in the order of `log`."""
 
     async def stats(self, owner: str) -> Json:
-        """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent."""
+        """Numbers about the owner's sessions: how many, archived, messages, tokens, bytes, cost, by source and agent. The cost is
+        what was reported of the requests that were counted, each once."""
 
     async def facets(self, owner: str) -> Facets:
         """How many sessions the owner has of each kind, as `facets` adds them up; of equal numbers by name."""
@@ -462,6 +518,10 @@ class Reader(Protocol):
     ) -> list[Request]:
         """The owner's requests that were counted and made from `since` on and before `until`, of these logs or of all; in
         the order of log and place."""
+
+    async def session_usage(self, owner: str, ids: Sequence[str]) -> dict[str, KeptUsage]:
+        """What is kept of the usage of these sessions, by id; those that the owner does not have are left out. One lookup for
+        each id, in one query."""
 
     async def projects(self, owner: str) -> list[str]:
         """The projects of the owner's sessions, by name."""
@@ -497,7 +557,7 @@ class Reader(Protocol):
         """Who has, or had last, the duty of this name."""
 
     async def access(self) -> int:
-        """How many tokens of the store have been revoked: while it stays the same, none was."""
+        """How often tokens of the store have been revoked or replaced: while it stays the same, none was."""
 
     async def link(self, owner: str, account: Account) -> Account | None:
         """The account that this one of the owner's peers is linked to.
@@ -620,11 +680,18 @@ class Writer(Reader, Protocol):
         """Keep requests that were counted in a log; those that stood at these places before are replaced, and those at
         the places `gone` dropped. `head` is up to where the log is counted now, unless it was counted further."""
 
+    async def put_session_usage(self, record: Record, body: bytes) -> None:
+        """Keep what a session had used at the revision of the record, unless that of a later one is kept, or the session is gone.
+        It goes with the session. This is no change of it."""
+
     async def put_root(self, owner: str, root: str, project: str) -> None:
         """Remember under which name the repository goes that is known by this."""
 
     async def put_token(self, token: Token, digest: bytes) -> None:
-        """Add a token. Of its secret only the digest is ever kept."""
+        """Add a token, or replace the one of its id, and then raise `access`. Of its secret only the digest is ever kept."""
+
+    async def note_token_use(self, token_id: str, at: int) -> None:
+        """Note when a token was last used."""
 
     async def revoke_token(self, token_id: str, at: int) -> bool:
         """Note when a token was revoked, and raise `access`; False if there is none that was not revoked yet."""
@@ -642,8 +709,8 @@ class Store(Protocol):
     secret: bytes
     """The key that signs cursors: the same for every connection to this store, for ever."""
 
-    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
-        """Run `work` on a consistent view.
+    async def read(self, work: Callable[[Reader], Awaitable[T]], ahead: Ahead | None = None) -> T:
+        """Run `work` on a consistent view. `ahead` is what it will most likely ask: a store may fetch all of that at once.
 
         A store may begin the work anew, before or after it has read something: it changes nothing outside. Work that
         searches raises `SearchTooBroad` if it takes too long, and `IndexBehind` if the index does not have all messages yet.
@@ -663,6 +730,11 @@ class Store(Protocol):
 
         Changes of other processes count. When so many `seconds` have passed, returns what there is.
         """
+        ...
+
+    async def unordered(self) -> int:
+        """About how many messages and titles are not in the order of search yet: after an upgrade they are put in it while the store
+        is in use, and found meanwhile. Of very many, some are counted."""
         ...
 
     async def owners(self) -> list[str]:

@@ -24,6 +24,7 @@ COMPACT_KEEP_TOKENS = "HITHERTO_COMPACT_KEEP_TOKENS"
 WINDOWS = "HITHERTO_WINDOWS"
 DM_SCOPE = "HITHERTO_DM_SCOPE"
 RESET = "HITHERTO_RESET"
+RECAP_TOKENS = "HITHERTO_RECAP_TOKENS"
 PAGE = "HITHERTO_PAGE"
 SOURCES = "HITHERTO_SOURCES"
 RAW_BUDGET = "HITHERTO_RAW_BUDGET"
@@ -53,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     windows: tuple[tuple[str, int], ...] = ()
     dm_scope: str = ""
     reset: str = ""
+    recap_tokens: int = 0
     page: str = "http://127.0.0.1:8787"
     sources: str = ""
     raw_budget: int = 2_000_000_000
@@ -88,6 +90,7 @@ def read_settings(
         windows=tuple(_windows(environ)),
         dm_scope=environ.get(DM_SCOPE, ""),
         reset=environ.get(RESET, ""),
+        recap_tokens=_number(environ, RECAP_TOKENS, 0),
         page=environ.get(PAGE) or Settings().page,
         sources=environ.get(SOURCES, ""),
         raw_budget=_size(environ, RAW_BUDGET, Settings().raw_budget),

@@ -88,18 +88,34 @@ class Turns:
         return name in self._locks
 
     @asynccontextmanager
-    async def turn(self, name: str, seconds: float | None = None) -> AsyncIterator[None]:
-        """Wait until nobody else of this name is inside; for longer than so many seconds it is a `TimeoutError`."""
-        lock, count = self._locks.get(name, (asyncio.Lock(), 0))
+    async def turn(self, name: str) -> AsyncIterator[None]:
+        """Wait until nobody else of this name is inside."""
+        await self.enter(name)
+        try:
+            yield
+        finally:
+            self.leave(name)
+
+    async def enter(self, name: str, seconds: float | None = None) -> None:
+        """Be inside until `leave`; waiting for longer than so many seconds is a `TimeoutError`."""
+        lock, count = self._locks.get(name) or (asyncio.Lock(), 0)
         self._locks[name] = (lock, count + 1)
         try:
-            async with asyncio.timeout(seconds):
-                await lock.acquire()
-            try:
-                yield
-            finally:
-                lock.release()
-        finally:
-            lock, count = self._locks.pop(name)
-            if count > 1:
-                self._locks[name] = (lock, count - 1)
+            if count:
+                async with asyncio.timeout(seconds):
+                    await lock.acquire()
+            else:
+                await lock.acquire()  # at once: a clock would cost more than the lock
+        except BaseException:
+            self._forget(name)
+            raise
+
+    def leave(self, name: str) -> None:
+        """Let the next one in."""
+        self._locks[name][0].release()
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        lock, count = self._locks.pop(name)
+        if count > 1:
+            self._locks[name] = (lock, count - 1)

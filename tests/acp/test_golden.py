@@ -134,6 +134,7 @@ def named(messages: dict[str, Json], folder: Path) -> dict[str, str]:
         text = json.dumps({**message, "id": 0} if "id" in message else message, indent=1, ensure_ascii=False)
         text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", name, text)
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME", text)
+        text = re.sub(r'("durationMs": ?)\d+', r"\g<1>0", text)
         found[kind] = text.replace(str(folder), "/folder").replace(f'"{folder.name}"', '"folder"') + "\n"
     return found
 

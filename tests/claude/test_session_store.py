@@ -20,7 +20,7 @@ from claude_agent_sdk.testing import run_session_store_conformance
 from claude_agent_sdk.types import SessionKey, SessionListSubkeysKey, SessionStoreEntry
 
 import hitherto
-from hitherto.claude.session_store import SessionStore
+from hitherto.claude import HithertoSessionStore
 from hitherto.errors import ReadOnly, TooLarge
 from hitherto.model import LOCAL, Draft, Filter, Principal, Text
 from hitherto.service import Sessions
@@ -40,8 +40,8 @@ async def kept(shared_home: Home) -> AsyncIterator[Sessions]:
 
 
 @pytest.fixture
-def store(kept: Sessions) -> SessionStore:
-    return SessionStore(kept)
+def store(kept: Sessions) -> HithertoSessionStore:
+    return HithertoSessionStore(kept)
 
 
 def entries(*records: dict[str, Any]) -> list[SessionStoreEntry]:
@@ -63,10 +63,10 @@ def message(number: int, text: str, kind: str = "user") -> dict[str, Any]:
 
 async def test_the_conformance_suite_of_the_sdk_passes(kept: Sessions) -> None:
     owners = (Principal(owner=f"owner-{number}") for number in itertools.count())
-    await run_session_store_conformance(lambda: SessionStore(kept, next(owners)))
+    await run_session_store_conformance(lambda: HithertoSessionStore(kept, next(owners)))
 
 
-async def test_an_entry_comes_back_exactly_whatever_is_in_it(store: SessionStore) -> None:
+async def test_an_entry_comes_back_exactly_whatever_is_in_it(store: HithertoSessionStore) -> None:
     odd = {
         "type": "user",
         "uuid": "odd",
@@ -86,13 +86,13 @@ async def test_an_entry_comes_back_exactly_whatever_is_in_it(store: SessionStore
     assert await store.load(MAIN) == [odd, {"type": "tag", "tag": "\udc00"}]
 
 
-async def test_an_entry_of_a_kind_that_is_no_text_is_kept_like_any_other(store: SessionStore) -> None:
+async def test_an_entry_of_a_kind_that_is_no_text_is_kept_like_any_other(store: HithertoSessionStore) -> None:
     odd = entries({"type": ["user"], "uuid": "1", "message": {"content": "Hello"}})
     await store.append(MAIN, odd)
     assert await store.load(MAIN) == odd
 
 
-async def test_appending_a_batch_again_adds_only_what_is_new(store: SessionStore) -> None:
+async def test_appending_a_batch_again_adds_only_what_is_new(store: HithertoSessionStore) -> None:
     first, second, third = (message(number, f"say {number}") for number in (1, 2, 3))
     mark = {"type": "mode", "mode": "plan"}
     await store.append(MAIN, entries(first, second, mark))
@@ -102,7 +102,7 @@ async def test_appending_a_batch_again_adds_only_what_is_new(store: SessionStore
     assert await store.load(MAIN) == [first, second, mark, third, mark]
 
 
-async def test_a_batch_with_an_entry_that_is_too_large_leaves_nothing(store: SessionStore) -> None:
+async def test_a_batch_with_an_entry_that_is_too_large_leaves_nothing(store: HithertoSessionStore) -> None:
     huge = {"type": "user", "uuid": "huge", "data": "x" * (17 * 1024 * 1024)}
     with pytest.raises(TooLarge):
         await store.append(MAIN, entries(message(1, "hello"), huge))
@@ -123,7 +123,7 @@ async def test_a_batch_with_an_entry_that_is_too_large_leaves_nothing(store: Ses
     ],
 )
 async def test_keys_that_look_alike_are_kept_apart(
-    store: SessionStore, one: SessionKey, other: SessionKey
+    store: HithertoSessionStore, one: SessionKey, other: SessionKey
 ) -> None:
     await store.append(one, entries({"type": "user", "from": "one"}))
     assert await store.load(other) is None
@@ -139,7 +139,7 @@ async def test_keys_that_look_alike_are_kept_apart(
     assert await store.load(other) == [{"type": "user", "from": "other"}]
 
 
-async def test_a_subpath_of_any_kind_is_listed_as_it_was_given(store: SessionStore) -> None:
+async def test_a_subpath_of_any_kind_is_listed_as_it_was_given(store: HithertoSessionStore) -> None:
     subpaths = ["../../etc/passwd", "x" * 700, "~", "subagents/\u2028", "a\0b"]
     await store.append(MAIN, entries(message(1, "hello")))
     for subpath in subpaths:
@@ -152,7 +152,7 @@ async def test_a_subpath_of_any_kind_is_listed_as_it_was_given(store: SessionSto
 
 
 async def test_an_owner_sees_nothing_of_another(kept: Sessions) -> None:
-    ann, bob = (SessionStore(kept, Principal(owner=name)) for name in ("ann", "bob"))
+    ann, bob = (HithertoSessionStore(kept, Principal(owner=name)) for name in ("ann", "bob"))
     await ann.append(MAIN, entries(message(1, "hello")))
     assert await bob.load(MAIN) is None
     assert await bob.list_sessions(MAIN["project_key"]) == []
@@ -162,7 +162,7 @@ async def test_an_owner_sees_nothing_of_another(kept: Sessions) -> None:
 
 
 async def test_the_sessions_are_listed_titled_and_searched_like_any_other(
-    kept: Sessions, store: SessionStore
+    kept: Sessions, store: HithertoSessionStore
 ) -> None:
     await store.append(MAIN, entries(message(1, "Paint the barn"), message(2, "Red or blue?", "assistant")))
     await store.append(SUB, entries({**message(3, "Look for a brush"), "isSidechain": True}))
@@ -182,7 +182,7 @@ async def test_the_sessions_are_listed_titled_and_searched_like_any_other(
 
 
 async def test_a_title_given_through_the_sdk_is_the_title_unless_the_owner_gave_one(
-    kept: Sessions, store: SessionStore
+    kept: Sessions, store: HithertoSessionStore
 ) -> None:
     await store.append(MAIN, entries(message(1, "Paint the barn"), {"type": "ai-title", "aiTitle": "Barn"}))
     (session,) = (await kept.find(LOCAL)).sessions
@@ -197,7 +197,7 @@ async def test_a_title_given_through_the_sdk_is_the_title_unless_the_owner_gave_
 
 
 async def test_what_is_erased_here_is_gone_for_the_sdk_and_does_not_come_back(
-    kept: Sessions, store: SessionStore
+    kept: Sessions, store: HithertoSessionStore
 ) -> None:
     await store.append(MAIN, entries(message(1, "keep"), message(2, "secret"), message(3, "keep too")))
     (session,) = (await kept.find(LOCAL)).sessions
@@ -208,7 +208,7 @@ async def test_what_is_erased_here_is_gone_for_the_sdk_and_does_not_come_back(
 
 
 async def test_a_session_deleted_by_the_sdk_leaves_no_rows(
-    kept: Sessions, store: SessionStore, shared_home: Home
+    kept: Sessions, store: HithertoSessionStore, shared_home: Home
 ) -> None:
     await store.append(MAIN, entries(message(1, "hello")))
     await store.append(SUB, entries(message(2, "hello")))
@@ -224,7 +224,7 @@ async def test_a_session_deleted_by_the_sdk_leaves_no_rows(
     assert await store.load(MAIN) == [message(3, "again")]
 
 
-async def test_more_sessions_than_a_page_are_all_listed(store: SessionStore) -> None:
+async def test_more_sessions_than_a_page_are_all_listed(store: HithertoSessionStore) -> None:
     for number in range(510):
         key: SessionKey = {"project_key": "many", "session_id": f"s{number}"}
         await store.append(key, entries({"type": "user", "n": number}))
@@ -234,7 +234,7 @@ async def test_more_sessions_than_a_page_are_all_listed(store: SessionStore) -> 
     assert len(await store.list_session_summaries("many")) == 510
 
 
-async def test_the_store_functions_of_the_sdk_work_on_it(store: SessionStore) -> None:
+async def test_the_store_functions_of_the_sdk_work_on_it(store: HithertoSessionStore) -> None:
     folder = "/home/me/project"
     key: SessionKey = {"project_key": project_key_for_directory(folder), "session_id": SESSION}
     await store.append(key, entries(message(1, "Paint the barn"), message(2, "Red?", "assistant")))
@@ -253,9 +253,9 @@ async def test_the_store_functions_of_the_sdk_work_on_it(store: SessionStore) ->
 
 async def test_two_connections_append_to_one_session_and_nothing_is_lost(shared_home: Home) -> None:
     async with hitherto.open(shared_home.url) as one, hitherto.open(shared_home.url) as other:
-        stores = [SessionStore(one), SessionStore(other)]
+        stores = [HithertoSessionStore(one), HithertoSessionStore(other)]
 
-        async def mirror(store: SessionStore, first: int) -> None:
+        async def mirror(store: HithertoSessionStore, first: int) -> None:
             for number in range(first, first + 20):
                 title = {"type": "custom-title", "customTitle": f"title {number}"}
                 await store.append(MAIN, entries(message(number, f"say {number}"), title))

@@ -22,6 +22,7 @@ READING = (
     ("show", "0"),
     ("search", "word"),
     ("checkpoints", "0"),
+    ("episodes", "0"),
     ("export", "--all"),
     ("stats",),
     ("backup", "copy.db"),
@@ -166,7 +167,7 @@ def test_an_index_that_knows_everything_is_searched_without_a_warning(shell: She
         finally:
             folder.chmod(0o755)
 
-    assert (len(found.lines), found.err) == (1, "")
+    assert (len(found.lines), found.err) == (1, "1 hit in 1 session.\n")
 
 
 def _read_only_copy(shell: Shell, left: str) -> Path:

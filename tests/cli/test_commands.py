@@ -43,10 +43,10 @@ def test_a_session_is_made_filled_listed_shown_found_and_deleted_from_a_shell(sh
     assert shell.run("append", session_id, "--role", "assistant", stdin=b"It reads too far.\n").code == 0
     fields = shell.run("list").out.rstrip("\n").split("\t")
     assert fields[0] == session_id
-    assert fields[2:] == ["2", "/srv/parser", "Why does the parser fail?", "#work"]
+    assert fields[2:10] == ["2", "/srv/parser", "Why does the parser fail?", "#work", "0", "0", "0", "2"]
     shown = shell.run("show", session_id[:13]).out
     assert "title: Why does the parser fail?\n" in shown
-    assert shown.endswith("  It reads too far.\n")
+    assert "  It reads too far.\n\n── 2 messages · " in shown
     assert shell.run("search", "reads", "far").out.split("\t")[0] == session_id
     deleted = shell.run("delete", "--yes", session_id)
     assert deleted.out == f"Deleted {session_id}: 2 messages\n"
@@ -136,7 +136,7 @@ def test_list_is_one_document_with_every_field_of_every_session(shell: Shell) ->
     page = shell.ok("list", "--json").json
     assert set(page) == {"sessions", "cursor"}
     assert [session["id"] for session in page["sessions"]] == [second, first]
-    assert set(page["sessions"][0]) == SESSION_FIELDS
+    assert set(page["sessions"][0]) == {*SESSION_FIELDS, "changes", "usage"}
     assert page["cursor"] is None
 
 
@@ -252,6 +252,7 @@ def test_show_has_the_last_twenty_messages_unless_told(shell: Shell) -> None:
     page = shell.ok("show", session_id, "--json").json
     assert set(page) == {
         "session",
+        "usage",
         "view",
         "total",
         "entries",
@@ -327,9 +328,16 @@ def test_search_prints_the_hit_of_each_session(shell: Shell) -> None:
     shell.ok("append", two, "another parser", "--role", "assistant")
     page = shell.ok("search", "parser", "--json").json
     assert [(hit["session"]["id"], hit["more"]) for hit in page["hits"]] == [(two, 1), (one, 0)]
+    assert (page["found"]["hits"], page["found"]["sessions"]) == (3, 2)
     assert set(page["hits"][0]["session"]) == SESSION_FIELDS
     row = shell.ok("search", "parser").lines[0].split("\t")
     assert (row[0], row[2], row[5], row[6]) == (two, "assistant", "another parser", "1")
+    narrow = shell.ok("search", "parser -another title:second,third today")
+    assert [line.split("\t")[5] for line in narrow.lines] == ["a parser"]
+    assert "1 hit in 1 session." in narrow.err
+    assert [line.split("\t")[0] for line in shell.ok("list", "title:first,third", "today").lines] == [one]
+    refused = shell.run("search", "parser", "projekt:x")
+    assert (refused.code, "project:" in refused.err, "[invalid_query]" in refused.err) == (2, True, True)
     assert [line.split("\t")[0] for line in shell.ok("search", '"parser is"').lines] == [one]
     short = shell.ok("search", "parser", "--limit", "1", "--json").json
     rest = shell.ok("search", "parser", "--cursor", short["cursor"], "--json").json
@@ -410,6 +418,24 @@ def test_forks_rewinds_and_checkpoints_lead_back_and_forth(shell: Shell) -> None
     shell.ok("restore", session_id, checkpoint["id"])
     assert texts(session_id) == ["one", "two"]
     assert shell.invoke("fork", session_id, "--at", first, "--checkpoint", checkpoint["id"]).code == 2
+
+
+def test_episodes_are_listed_and_each_has_its_heading(shell: Shell) -> None:
+    (session_id,) = make(shell, "chat")
+    shell.ok("append", session_id, "first day")
+    shell.inside(lambda sessions: sessions.reset(LOCAL, session_id))
+    shell.ok("append", session_id, "second day")
+    earlier, present = shell.ok("episodes", session_id, "--json").json["episodes"]
+    assert (earlier["text"], earlier["reason"], present["text"]) == ("first day", "manual", "second day")
+    rows = [row.split("\t") for row in shell.ok("episodes", session_id).out.rstrip("\n").split("\n")]
+    assert [(row[0], row[3], row[4], row[6]) for row in rows] == [
+        ("1", "manual", "1", "first day"),
+        ("2", "", "1", "second day"),
+    ]
+    assert "FIRST PROMPT" in shell.terminal("episodes", session_id).out
+    shown = shell.ok("show", session_id).out
+    heading = shown.index("── New episode, after a reset ──")
+    assert shown.index("first day") < heading < shown.index("second day")
 
 
 def test_an_erased_message_is_gone_and_its_place_stays(shell: Shell) -> None:

@@ -262,3 +262,26 @@ def test_a_file_whose_beginning_is_not_kept_is_not_written_back(
 def test_a_session_that_came_from_no_file_is_not_written_back(shell: Shell) -> None:
     own = shell.ok("new").out.strip()
     assert "not synced from another agent" in shell.invoke("restore", own).err
+
+
+def test_doctor_examines_a_transcript_and_writes_a_mended_session(shell: Shell, tmp_path: Path) -> None:
+    writer = transcripts.Writer(UUID, str(tmp_path / "work"))
+    writer.user("How do I prune a quince tree?")
+    writer.call("Bash", {"command": "prune"})
+    path = writer.save(tmp_path / "claude_config_dir" / "projects")
+    before = path.read_bytes()
+    shell.ok("sync")
+    told = shell.invoke("doctor", SESSION)
+    assert (told.code, told.out.split("\t")[:2]) == (1, ["unanswered_calls", "1"])
+    assert (
+        told.err
+        == f"`hitherto doctor {SESSION} --repair` writes a new session without this. The file stays as it is.\n"
+    )
+    done = shell.ok("doctor", SESSION, "--repair", "--json").json
+    assert [each["kind"] for each in done["findings"]] == ["unanswered_calls"]
+    assert "not in the transcript" in shell.ok("show", done["mended"]).out
+    assert f"continues: {SESSION}" in shell.ok("show", done["mended"]).lines
+    assert path.read_bytes() == before
+    whole = shell.ok("doctor", done["mended"])
+    assert (whole.out, whole.err) == ("", "Nothing is wrong with this transcript.\n")
+    assert shell.invoke("doctor", "pi:1").code == 2

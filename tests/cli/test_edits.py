@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitherto.cli.commands.blame import _read
-from hitherto.cli.commands.why import _given
+from hitherto.cli.source_lines import read_changes, read_file
 from hitherto.edits.origins import causes
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
@@ -26,7 +25,8 @@ class Truth:
 
     async def ask_why(self, world: World) -> None:
         for commit in world.commits:
-            lines, repository = _given(commit.id, str(world.folder))
+            (change,), repository = read_changes(commit.id, str(world.folder))
+            lines = change.lines
             found = causes(lines, await world.sessions.edits.trace(LOCAL, lines, repository))
             self.made += bool(commit.sessions)
             if commit.sessions and found and found[0].session in commit.sessions:
@@ -36,8 +36,8 @@ class Truth:
 
     async def ask_blame(self, world: World) -> None:
         for path, truth in world.files.items():
-            lines, _, repository = _read(str(world.folder), path, 1)
-            found = await world.sessions.edits.trace(LOCAL, lines, repository)
+            read = read_file(str(world.folder), path)
+            found = await world.sessions.edits.trace(LOCAL, read.lines, read.repository)
             for line, origin in zip(truth, found, strict=True):
                 if line.text.strip() and line.origin is None:
                     self.people += 1
@@ -98,6 +98,9 @@ def hostile(folder: Path, sign: Path) -> None:
         "filter.evil.smudge": program, "gpg.program": program, "log.showSignature": "true", "core.editor": program,
         "core.sshCommand": program, "alias.blame": f"!{program}", "alias.log": f"!{program}", "pager.log": program,
         "remote.origin.url": f"ext::{program}", "remote.origin.promisor": "true", "core.askPass": program,
+        "extensions.partialClone": "origin", "remote.origin.uploadpack": program, "core.alternateRefsCommand": program,
+        "log.diffMerges": "separate", "diff.orderFile": folder / "evil.sh",
+        "credential.helper": f"!{program}", "core.attributesFile": folder / ".gitattributes",
     }  # fmt: skip
     for name, value in settings.items():
         git(folder, "config", name, str(value))
@@ -108,12 +111,22 @@ def test_nothing_of_a_hostile_repository_is_executed(shell: Shell, tmp_path: Pat
     folder, sign = tmp_path / "engine", tmp_path / "sign"
     folder.mkdir()
     git(folder, "init", "-q")
-    (folder / "a.py").write_text("total = price * amount_in_basket\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "one")
+    for text in ("total = price * amount_in_basket\n", "total = price * amount_on_shelf\n"):
+        (folder / "a.py").write_text(text)
+        (folder / ".gitattributes").write_text("* diff=evil filter=evil ident\n")
+        git(folder, "add", "-A")
+        git(folder, "commit", "-qm", "one")
+    (folder / "a.py").write_text("total = price * amount_that_nobody_has_committed\n")
     hostile(folder, sign)
     shell.inside(lambda sessions: sessions.create(LOCAL))
-    for words in (("why", "HEAD"), ("why", "HEAD~0..HEAD"), ("blame", "a.py")):
+    asked = (
+        ("why", "HEAD"),
+        ("why", "HEAD~1..HEAD"),
+        ("blame", "a.py"),
+        ("trace",),
+        ("trace", "--file", "a.py"),
+    )
+    for words in asked:
         done = shell.invoke(*words, "-C", str(folder), "--json")
         assert done.code == 0, done
     assert not sign.exists(), sign.read_text()
@@ -168,7 +181,18 @@ def test_diff_shows_the_files_of_a_session_with_its_messages(shell: Shell, tmp_p
     assert patch[0].startswith("diff ")
     assert any(line.startswith("+") for line in patch)
     assert f"@@ {found['files'][0]['edits'][0]['message']} " in "\n".join(patch)
+    (listed,) = (each for each in shell.ok("list", "--json").json["sessions"] if each["id"] == session)
+    assert listed["changes"]["files"] == len(found["files"])
+    assert listed["changes"]["added"] >= found["added"]
+    (row,) = (line.split("\t") for line in shell.ok("list").lines if line.startswith(session))
+    assert row[6:9] == [str(number) for number in listed["changes"].values()]
     touched = shell.invoke("log", found["files"][0]["path"], "--json").json["sessions"]
     assert session in [each["session"] for each in touched]
     assert [each["at"] for each in touched] == sorted((each["at"] for each in touched), reverse=True)
     assert shell.invoke("log", "no/such_file.py", "--json").json == {"sessions": []}
+    recent = shell.invoke("log", "--json").json["sessions"]
+    assert [each["at"] for each in recent] == sorted((each["at"] for each in recent), reverse=True)
+    assert {"session": session, "path": found["files"][0]["path"]}.items() <= next(
+        each for each in recent if (each["session"], each["path"]) == (session, found["files"][0]["path"])
+    ).items()
+    assert shell.invoke("log", "--limit", "1", "--json").json["sessions"] == recent[:1]

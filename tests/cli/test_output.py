@@ -113,6 +113,7 @@ COMMANDS_THAT_SHOW = (
     ("search", "needle"),
     ("search", "agent:x"),
     ("checkpoints", "id"),
+    ("episodes", "id"),
     ("tag", "id"),
     ("archive", "id"),
     ("prune", "--keep", "0"),
@@ -199,7 +200,7 @@ def test_a_terminal_shows_a_table_whose_ids_can_be_typed(shell: Shell) -> None:
     done = shell.terminal("list")
     assert done.out != plain(done.out)
     header, *rows = plain(done.out).splitlines()
-    assert header.split() == ["ID", "ACTIVE", "MESSAGES", "TITLE", "FOLDER", "MARKS"]
+    assert header.split() == ["ID", "ACTIVE", "MESSAGES", "CONTEXT", "COST", "TITLE", "FOLDER", "MARKS"]
     shown = {row.split("title ")[1][0]: row.split()[0] for row in rows}
     assert shown["2"] == "019a8c0e-9999"
     for number, session_id in enumerate(ids):
@@ -211,6 +212,7 @@ def test_a_narrow_terminal_shortens_the_titles_and_not_the_ids(shell: Shell) -> 
     session_id = shell.ok("list").out.split("\t")[0]
     rows = plain(shell.terminal("list", columns=70).out).splitlines()
     assert len(rows) == 2
+    assert rows[0].split() == ["ID", "AGE", "MESSAGES", "COST", "TITLE", "FOLDER", "MARKS"]
     assert rows[1].startswith(session_id[:13])
     assert "…" in rows[1]
     assert max(map(len, rows)) <= 70

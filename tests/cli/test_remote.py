@@ -21,10 +21,12 @@ from hitherto.service import Sessions
 from tests.claude import transcripts
 from tests.cli.shell import Done, Shell
 from tests.gateway.servers import Server, serving
+from tests.support.repositories import AGENT, PERSON, commit, edited, repository, write
 from tests.support.waits import block_until, ended, line_of, output
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b1[78]\d{11}\b|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?")
+DURATIONS = re.compile(r'("duration_ms": ?|^(?:[^\t\n]*\t){17})\d+|()\b\d+(?:\.\d)? s\b', re.MULTILINE)
 CURSORS = re.compile(r'("cursor": ?|--cursor )"?[A-Za-z0-9_.=-]{20,}"?')
 
 
@@ -72,6 +74,27 @@ def holder(crowd: tuple[Server, Path], name: str) -> Afar:
     return Afar(folder, f"http://{server.host}", HITHERTO_TOKEN=server.tokens[name].secret)
 
 
+def test_which_session_wrote_a_line_is_told_by_a_server_that_sees_no_repository(
+    afar: Afar, tmp_path: Path
+) -> None:
+    folder = repository(tmp_path / "shop")
+    made = afar.inside(lambda sessions: edited(sessions, folder))
+    write(folder / "src/shop.py", (*PERSON, *AGENT))
+    commit(folder)
+    where, here = ("-C", str(folder), "--json"), Shell(afar.folder)
+    for words in (
+        ("why", "HEAD", *where),
+        ("blame", "src/shop.py", *where),
+        ("log", "src/shop.py", "--json"),
+        ("log", "--limit", "1", "--json"),
+    ):
+        told = afar.ok(*words)
+        assert made.session in told.out
+        assert told == here.ok(*words)
+    assert afar.ok("trace", *where).json["id"] == here.ok("trace", *where).json["id"]
+    afar.inside(lambda sessions: sessions.delete(LOCAL, made.session))  # other tests see the same store
+
+
 # The same story here and there
 
 
@@ -94,6 +117,7 @@ class Teller:
 
     def _plain(self, text: str) -> str:
         text = UUID.sub(lambda found: self._names.setdefault(found[0], f"id-{len(self._names)}"), text)
+        text = DURATIONS.sub(r"\1\2a while", text)
         return CURSORS.sub("a cursor", TIMES.sub("a time", text)).replace(str(self.folder), "folder")
 
 
@@ -152,6 +176,7 @@ def story(teller: Teller) -> None:
     do("rewind", one, first)
     checkpoint = json.loads(do("checkpoints", one, "--json"))["checkpoints"][0]["id"]
     do("checkpoints", one)
+    do("episodes", one)
     do("restore", one, checkpoint)
     do("fork", one, "--checkpoint", checkpoint, "--json")
     do("restore", one, "no-such")

@@ -25,7 +25,7 @@ def test_a_token_stands_alone_on_stdout_so_that_a_shell_can_take_it(shell: Shell
 
 def test_a_token_is_printed_as_json_once(shell: Shell) -> None:
     done = shell.ok("token", "create", "--owner", "bob", "--scope", "admin", "--scope", "read", "--json")
-    assert set(done.json) == {"token", "id", "owner", "scopes"}
+    assert set(done.json) == {"token", "id", "owner", "scopes", "expires_at", "reach"}
     assert (done.json["owner"], done.json["scopes"], done.err) == ("bob", ["read", "admin"], "")
     token = known(shell, done.json["token"])
     assert token is not None
@@ -50,6 +50,23 @@ def test_tokens_are_listed_without_their_secrets(shell: Shell) -> None:
     assert on_terminal.split()[:6] == ["ID", "CREATED", "OWNER", "SCOPES", "REVOKED", "LABEL"]
     for shown in (listed.out, as_json.out, on_terminal):
         assert not any(each["token"] in shown for each in made)
+
+
+def test_a_token_may_be_restricted_and_replaced(shell: Shell) -> None:
+    given = ("--expires", "90d", "--channel", "irc", "--channel", "sms", "--key", "agent:*:irc:*")
+    made = shell.ok("token", "create", "--owner", "alice", *given, "--json").json
+    assert (made["reach"]["channels"], made["reach"]["agents"]) == (["irc", "sms"], [])
+    token = known(shell, made["token"])
+    assert token is not None
+    assert token.expires_at == made["expires_at"] > token.created_at
+    row = shell.ok("token", "list").out.rstrip("\n").split("\t")
+    assert (bool(row[6]), row[7], row[8]) == (True, "", "channels=irc,sms keys=agent:*:irc:*")
+    assert plain(shell.terminal("token", "list").out).split()[6] == "EXPIRES"
+    (secret,) = shell.ok("token", "rotate", made["id"]).lines
+    assert known(shell, made["token"]) is None
+    assert known(shell, secret) == token
+    assert shell.invoke("token", "rotate", "no such").code == 3
+    assert shell.invoke("token", "create", "--owner", "a", "--scope", "admin", "--agent", "x").code == 2
 
 
 def test_a_store_without_tokens_says_so_to_people_only(shell: Shell) -> None:

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 
-from hitherto.model import LOCAL, Draft, Entry, Text, Usage
+from msgspec.structs import replace
+
+from hitherto.model import LOCAL, Draft, Entry, Text, ToolResult, Usage
 from hitherto.service import Imported, Sessions
 from tests.cli.shell import Shell
 
@@ -78,3 +80,49 @@ def test_projects_are_listed_renamed_and_merged(shell: Shell) -> None:
     }
     assert shell.invoke("project", "nothing", "--rename", "x").code == 2
     assert shell.invoke("project", "--rename", "x").code == 2
+
+
+def test_list_and_show_tell_what_each_session_and_turn_used(shell: Shell) -> None:
+    spend(shell)
+
+    async def talk(sessions: Sessions) -> str:
+        session = await sessions.create(LOCAL, title="Turns")
+        failed = Draft(role="tool", parts=(ToolResult(id="c", is_error=True),), at=NOON + 2_000)
+        told = Usage(input=150_000, output=1_000, cache_read=90_000, cache_write=5_000, cost=0.25)
+        answer = Draft(role="assistant", parts=(Text(text="A."),), model="claude-sonnet-4-5", usage=told)
+        prompt = Draft(role="user", parts=(Text(text="Why?"),), at=NOON)
+        drafts = [prompt, replace(answer, at=NOON + 1_000), failed, replace(answer, at=NOON + 41_000)]
+        await sessions.append(LOCAL, session.id, [*drafts, replace(prompt, at=NOON + 60_000)])
+        return session.id
+
+    turns = shell.inside(talk)
+    rows = {line.split("\t")[4]: line.split("\t") for line in shell.ok("list").lines}
+    assert rows["Turns"][9:] == [
+        "5", "151005", "200000", "300000", "2000", "180000", "10000", "0.500000", "41000", "1"
+    ]  # fmt: skip
+    assert rows["Guessed"][9:12] == ["1", "1100", "200000"]
+    found = {each["title"]: each["usage"] for each in shell.ok("list", "--json").json["sessions"]}
+    assert (found["Guessed"]["cost_usd"], found["Guessed"]["cost_status"]) == (0.0045, "estimated")
+    assert (found["Turns"]["messages"], found["Turns"]["tool_failures"], found["Turns"]["failed"]) == (
+        5,
+        1,
+        False,
+    )
+    table = shell.terminal("list", columns=140).out
+    for told in ("≈151k/200k", "$0.50", "≈<$0.01"):
+        assert told in table
+    shown = shell.ok("show", turns).out
+    for told in (
+        "messages: 5 in the conversation, 5 in the context\n",
+        "context: ≈151k of 200k tokens (75%)\n",
+        "tokens: 300k in (180k cached, 10k written to the cache), 2.0k out\n",
+        "cost: $0.50\n",
+        "tool failures: 1\n",
+        "── 4 messages · 1 tool failure · 41 s · 300k in (180k cached, 10k written to the cache), 2.0k out · $0.50 ──\n",
+    ):
+        assert told in shown
+    usage = shell.ok("show", turns, "--json").json["usage"]
+    assert [(turn["messages"], turn["cost_usd"], turn["failed"]) for turn in usage["turns"]] == [
+        (4, 0.5, False),
+        (1, None, False),
+    ]

@@ -101,7 +101,10 @@ def test_the_command_to_go_on_is_its_own(program: Program, shell: Shell) -> None
 def test_a_subagents_session_is_a_child_of_the_one_that_started_it(program: Program, shell: Shell) -> None:
     name = program.begin(DELEGATE)
     assert shell.ok("sync", "--json").json["new"] == 2
-    rows = {row["id"]: row.get("parent") for row in shell.ok("list", "--all", "--json").json["sessions"]}
+    rows = {
+        row["id"]: row.get("parent")
+        for row in shell.ok("list", "--all", "--subagents", "--json").json["sessions"]
+    }
     assert list(rows.values()).count(f"opencode:{name}") == 1
 
 

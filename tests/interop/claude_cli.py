@@ -17,11 +17,11 @@ import claude_agent_sdk as sdk
 import pytest
 
 import hitherto
+from hitherto.claude import HithertoSessionStore
 from hitherto.claude.edit import rename_session, tag_session
 from hitherto.claude.fork import fork_session
 from hitherto.claude.list import get_session_info
 from hitherto.claude.messages import get_session_messages
-from hitherto.claude.session_store import SessionStore
 from hitherto.model import CONTINUES
 from hitherto.presentation.plain_conversation import opening
 from tests.claude.transcripts import Writer, session_id
@@ -256,7 +256,7 @@ async def test_a_session_kept_in_hitherto_is_resumed_where_its_files_are_not(
         home = tmp_path / prompt.replace(" ", "-")
         home.mkdir()
         options = sdk.ClaudeAgentOptions(
-            session_store=SessionStore(sessions),
+            session_store=HithertoSessionStore(sessions),
             resume=name,
             cwd=cli.cwd,
             model="claude-sonnet-4-5",

@@ -47,8 +47,8 @@ MUTANTS = (
     mutant(
         "summary-beside-kept-messages-stays",
         "values/spans.py",
-        "if span.expands in checkpoints]",
-        "if span.expands in checkpoints and not _kept_after(spans, at)]",
+        'if span.expands in checkpoints and span.kind != "reset"]',
+        'if span.expands in checkpoints and span.kind != "reset" and not _kept_after(spans, at)]',
         "tests/service/history/test_erasure.py::"
         "test_a_summary_goes_with_a_message_that_was_kept_beside_it_because_it_may_quote_it[memory-same connection-a model]",
     ),
@@ -128,17 +128,24 @@ MUTANTS = (
     ),
     mutant(
         "dead-turn-left-open",
-        "service/turns/journal.py",
-        "closing = failed_results(unanswered_calls(before), INTERRUPTED)",
-        "closing = failed_results([], INTERRUPTED)",
+        "service/turns/interrupted.py",
+        "*failed_results(unanswered_calls(context), INTERRUPTED),",
+        "*failed_results([], INTERRUPTED),",
         "tests/service/turns/test_turns.py::test_what_a_dead_turn_left_open_is_closed_before_the_next_prompt[memory]",
     ),
     mutant(
         "half-said-words-dropped",
-        "service/turns/journal.py",
-        "closing += await _half_said(tx, record)",
-        "await _half_said(tx, record)",
+        "service/turns/interrupted.py",
+        "parts = (*live.earlier, *live.parts)",
+        "parts = live.parts[:0]",
         "tests/service/turns/test_turns.py::test_what_a_dead_turn_was_saying_is_kept_when_the_session_goes_on[memory]",
+    ),
+    mutant(
+        "late-holder-goes-on",
+        "service/turns/interrupted.py",
+        "over = replace(lease, fence=lease.fence + 1, expires_at=min(lease.expires_at, at))",
+        "over = replace(lease, expires_at=min(lease.expires_at, at))",
+        "tests/service/turns/test_interrupted.py::test_a_turn_that_comes_back_after_it_was_closed_writes_nothing[memory]",
     ),
     mutant(
         "branches-not-searched",
@@ -146,6 +153,13 @@ MUTANTS = (
         "said[each.checkpoint.id] = each.lists.conversation()",
         "said[each.checkpoint.id] = []",
         "tests/service/transfer/test_branches.py::test_what_a_branch_says_is_found_and_marked[memory]",
+    ),
+    mutant(
+        "field-of-another-message",
+        "service/search/conditions.py",
+        "        return all([await self._holds(each, entry, place) for each in self._message])\n",
+        "        return True\n",
+        "tests/service/search/test_fields.py::test_each_field_narrows_in_both_orders[memory-same connection]",
     ),
     mutant(
         "permitted-by-metadata",
@@ -238,7 +252,7 @@ MUTANTS = (
     mutant(
         "amended-message-counted-twice",
         "values/days.py",
-        "            sums[_said(before)] = sums[_said(before)].minus(_tally(before))",
+        "            _count(sums, before, -1)",
         "            pass",
         "tests/service/admin/test_statistics.py::test_a_message_that_its_source_has_amended_counts_once[memory-same connection]",
     ),
@@ -263,7 +277,7 @@ MUTANTS = (
         "values/words.py",
         "    found = tuple(lowered.split())\n",
         "    found = tuple(body.split())\n",
-        "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[sqlite-same connection]",
+        "tests/service/search/test_sessions.py::test_any_text_is_a_query_or_refused_as_one[sqlite-same connection]",
     ),
     Mutant(
         "search-words-unquoted",
@@ -273,7 +287,7 @@ MUTANTS = (
             ),
             Change("values/words.py", '" <-> ".join(map(_lexeme, term.tokens))', '" <-> ".join(term.tokens)'),
         ),
-        "tests/service/search/test_sessions.py::test_any_text_is_a_valid_query[postgres-second connection]",
+        "tests/service/search/test_sessions.py::test_any_text_is_a_query_or_refused_as_one[postgres-second connection]",
     ),
     mutant(
         "fork-being-made-is-not-visited",
@@ -303,7 +317,7 @@ MUTANTS = (
         "values/words.py",
         "QUERY_CHARS = 1_000\nQUERY_TERMS = 32\nQUERY_BEGINNINGS = 8\nQUERY_LETTERS = 1\n",
         "QUERY_CHARS = 1_000_000\nQUERY_TERMS = 100_000\nQUERY_BEGINNINGS = QUERY_LETTERS = 100_000\n",
-        "tests/values/test_words.py::test_a_query_is_bounded",
+        "tests/values/test_query.py::test_a_query_is_bounded",
     ),
     Mutant(
         "store-open-to-others",
@@ -330,5 +344,43 @@ MUTANTS = (
         "            if token is None or await USED_CODES.get(tx, slip.owner, slip.key) is not None:\n",
         "            if token is None:\n",
         "tests/gateway/page/test_signin.py::test_a_code_works_once_whoever_comes_first",
+    ),
+    mutant(
+        "failed-edits-are-counted",
+        "edits/reach.py",
+        "    done = [each for each in records if not each.failed]\n",
+        "    done = list(records)\n",
+        "tests/service/edits/test_edits.py::"
+        "test_counts_are_those_of_the_conversation_and_of_nothing_that_was_taken_back[memory-same connection]",
+    ),
+    mutant(
+        "edits-that-were-rewound-are-counted",
+        "edits/reach.py",
+        "            found += [each for each in records if stretch.first <= each.seq <= stretch.last]\n",
+        "            found += records\n",
+        "tests/service/edits/test_edits.py::"
+        "test_counts_are_those_of_the_conversation_and_of_nothing_that_was_taken_back[memory-same connection]",
+    ),
+    mutant(
+        "what-is-not-committed-is-nobodys",
+        "cli/source_lines.py",
+        "    found = _told(path, blamed) if texts is None else _as_it_is(path, blamed, texts, head)\n",
+        "    found = _told(path, blamed)\n",
+        "tests/cli/test_repositories.py::test_lines_that_are_not_committed_yet_are_traced_too",
+    ),
+    mutant(
+        "a-shallow-clone-gives-everything-to-its-first-commit",
+        "cli/git.py",
+        '        if commit.parent is None and "\\nparent " in head:\n',
+        "        if not head:\n",
+        "tests/cli/test_repositories.py::test_a_shallow_clone_says_what_it_lacks",
+    ),
+    mutant(
+        "a-commit-that-brings-lines-back-is-of-who-wrote-them",
+        "cli/source_lines.py",
+        "        changes.append(Change(_without_restored(git, commit, added), commit.id))\n",
+        "        changes.append(Change(added, commit.id))\n",
+        "tests/cli/test_repositories.py::"
+        "test_a_commit_that_brings_lines_back_is_not_of_the_session_that_once_wrote_them",
     ),
 )

@@ -8,7 +8,7 @@ MUTANTS = (
     mutant(
         "read-mark-unchecked-sqlite",
         "stores/sqlite/rows.py",
-        "        and is_read_whole(owner, row[0], *row[READ_AT : READ_AT + 2])\n",
+        "        and (read_crc is None or read_crc == read_checksum(owner, row[0], row[READ_AT]))\n",
         "",
         "tests/stores/test_checksums.py::"
         "test_what_was_altered_or_is_in_a_wrong_place_is_noticed[sqlite-another time of reading]",
@@ -16,8 +16,8 @@ MUTANTS = (
     mutant(
         "read-mark-unchecked-postgres",
         "stores/postgres/rows.py",
-        '        and is_read_whole(*place, record.session.read_at, row[_AT["read_crc"]])\n',
-        "",
+        "return is_read_whole(*place, record.session.read_at, row[_READ_CRC])",
+        "return True",
         "tests/stores/test_checksums.py::"
         "test_what_was_altered_or_is_in_a_wrong_place_is_noticed[postgres-a time of reading of another owner]",
     ),
@@ -34,14 +34,44 @@ MUTANTS = (
         "SELECT 1 / count(*) FROM (",
         "SELECT 1 / greatest(count(*), 1) FROM (",
         "tests/stores/test_postgres.py::"
-        "test_what_others_did_to_a_session_is_heeded_by_who_wrote_it_last[rename]",
+        "test_what_others_did_to_a_session_is_heeded_by_who_wrote_it_last[rename-2]",
+    ),
+    mutant(
+        "remembered-session-believed-by-one-statement",
+        "stores/postgres/sql/0017_append.sql",
+        "IF NOT FOUND THEN",
+        "IF false THEN",
+        "tests/stores/test_postgres.py::"
+        "test_what_others_did_to_a_session_is_heeded_by_who_wrote_it_last[rename-1]",
+    ),
+    mutant(
+        "one-statement-for-a-tagged-session",
+        "stores/postgres/sql/0017_append.sql",
+        "IF is_tagged THEN",
+        "IF false THEN",
+        "tests/stores/test_postgres_one_trip.py::test_one_statement_leaves_what_a_transaction_leaves",
+    ),
+    mutant(
+        "lease-judged-by-another-clock",
+        "stores/postgres/sql/0017_append.sql",
+        "IF assumed_now IS NOT NULL AND",
+        "IF false AND",
+        "tests/stores/test_postgres_one_trip.py::"
+        "test_a_lease_is_judged_by_the_server_s_clock_in_one_statement",
+    ),
+    mutant(
+        "one-statement-past-the-inbox",
+        "stores/postgres/sql/0017_append.sql",
+        "IF assumes_no_inbox AND",
+        "IF false AND",
+        "tests/stores/test_postgres_one_trip.py::test_what_waits_in_an_inbox_comes_first",
     ),
     mutant(
         "refused-by-what-is-remembered",
         "stores/postgres/store.py",
         "                if writer.assumed:\n                    raise NotAsLeft from error\n",
         "",
-        "tests/stores/test_postgres.py::test_a_refusal_is_not_due_to_what_was_remembered",
+        "tests/stores/test_postgres.py::test_a_refusal_is_not_due_to_what_was_remembered[a transaction]",
     ),
     mutant(
         "waiter-woken-by-what-was-heard-only",
@@ -99,7 +129,7 @@ MUTANTS = (
     mutant(
         "unfinished-write-left-open",
         "stores/sqlite/commit_queue.py",
-        "            undo_unfinished(self._db)\n",
+        "        undo_unfinished(self._db)\n",
         "",
         "tests/stores/test_sqlite.py::test_a_write_that_could_not_even_be_undone_does_not_block_the_next",
     ),
@@ -120,8 +150,8 @@ MUTANTS = (
     mutant(
         "no-line-for-a-session",
         "stores/postgres/store.py",
-        "in_line(self._lines, about)",
-        "in_line(self._lines, None)",
+        "            await stand_in_line(self._lines, about)\n",
+        "            about = None\n",
         "tests/service/history/test_order.py::"
         "test_messages_of_tasks_that_run_side_by_side_are_stored_as_the_tasks_were_begun[postgres]",
     ),
@@ -147,8 +177,8 @@ MUTANTS = (
             ),
             Change(
                 "stores/sqlite/read_tx.py",
-                'BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"',
-                'BY_NUM = f"SELECT {COLUMNS} FROM session WHERE ? >= 0 AND num = ?"',
+                "WHERE s.num = j.value AND s.owner = ?\n",
+                "WHERE s.num = j.value AND ? >= 0\n",
             ),
             # A session's checksum has its owner in it.
             Change("stores/sqlite/rows.py", "(crc is None or crc == crc_of", "(True or crc_of"),
@@ -269,7 +299,7 @@ MUTANTS = (
     mutant(
         "altered-token-let-in",
         "stores/sqlite/tokens.py",
-        "    if not is_whole(*row):\n        raise",
+        "    if not is_token_whole(row):\n        raise",
         "    if False:\n        raise",
         "tests/stores/test_checksums.py::test_what_was_altered_or_is_in_a_wrong_place_is_noticed[sqlite-more scopes of a token]",
     ),
@@ -291,7 +321,7 @@ MUTANTS = (
     mutant(
         "altered-session-served-postgres",
         "stores/postgres/rows.py",
-        "return bool(known == expected or is_of_older_program)",
+        "return bool(is_of_older_program)",
         "return True",
         "tests/stores/test_checksums.py::test_what_was_altered_or_is_in_a_wrong_place_is_noticed[postgres-another parent]",
     ),
@@ -315,6 +345,14 @@ MUTANTS = (
         "FROM span WHERE +log = ?",
         "FROM span WHERE log = ?",
         "tests/stores/test_repair.py::test_an_index_that_lacks_spans_costs_no_message",
+    ),
+    mutant(
+        "lease-forgotten-by-whoever-wrote-last",
+        "stores/sqlite/write_tx.py",
+        "        self._db.execute(PUT_LEASE, bound)\n        self._let_go(record)\n",
+        "        self._db.execute(PUT_LEASE, bound)\n",
+        "tests/stores/test_sqlite.py::"
+        "test_a_session_that_grows_is_read_again_only_after_something_else_has_changed",
     ),
     mutant(
         "deferred-begin",

@@ -26,6 +26,11 @@ def test_what_is_counted_is_named_after_its_number() -> None:
     assert [formats.plural(number, "reply", "replies") for number in (1, 2)] == ["reply", "replies"]
 
 
+def test_a_duration_is_told_in_two_units_at_most() -> None:
+    told = [formats.duration(ms) for ms in (400, 9_960, 41_000, 720_000, 3_600_000, 12_000_000, 187_200_000)]
+    assert told == ["0.4 s", "10.0 s", "41 s", "12 min", "1 h", "3 h 20 min", "2 d 4 h"]
+
+
 def test_a_time_has_one_form_for_each_use() -> None:
     assert formats.moment(AT) == "2025-06-01 12:00 UTC"
     assert formats.exact_moment(AT) == "2025-06-01 12:00:00 UTC"

@@ -20,8 +20,8 @@ class Weighed:
     def __init__(self, inner: Any, sizes: list[int]) -> None:
         self._inner, self._sizes = inner, sizes
 
-    async def read(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
-        return await self._inner.read(lambda tx: work(Weighed(tx, self._sizes)))
+    async def read(self, work: Callable[[Any], Awaitable[Any]], *ahead: Any) -> Any:
+        return await self._inner.read(lambda tx: work(Weighed(tx, self._sizes)), *ahead)
 
     async def payloads(self, *given: Any) -> Any:
         found = await self._inner.payloads(*given)

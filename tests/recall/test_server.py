@@ -66,8 +66,10 @@ async def test_a_question_in_other_words_is_answered(sessions: Sessions, agent: 
     session = await sessions.create(ANN, title="Other")
     await sessions.append(ANN, session.id, say("The upload retries three times.", "assistant"))
     question = "How often did we retry uploading?"
-    (hit,) = (await asked(agent, "sessions_search", query=question))["hits"]
+    answer = await asked(agent, "sessions_search", query=f"{question} role:assistant,user -is:archived")
+    (hit,) = answer["hits"]
     assert (hit["session_id"], hit["snippet"]) == (session.id, "The upload retries three times.")
+    assert answer["found"] == "1 hit in 1 session"
     assert (await asked(agent, "sessions_search", query=question, order="newest"))["hits"] == []
 
 
@@ -196,6 +198,7 @@ async def test_nobody_else_is_looked_up_and_nothing_is_changed(sessions: Session
     [
         ("sessions_search", {"query": " "}, "[invalid_input]"),
         ("sessions_search", {"query": "x", "cursor": "forged"}, "[invalid_cursor]"),
+        ("sessions_search", {"query": "x projekt:y"}, "[invalid_query]"),
         ("sessions_recent", {"folder": "not absolute"}, "[invalid_cwd]"),
         ("sessions_read", {"session_id": "nobody"}, "[session_not_found]"),
         ("sessions_read", {}, "session_id"),

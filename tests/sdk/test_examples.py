@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 
 from hitherto import (
+    fork_session,
+    get_session_info,
+    get_session_messages,
+    list_sessions,
     query,
+    rename_session,
+    tag_session,
     unstable_v2_create_session,
     unstable_v2_prompt,
     unstable_v2_resume_session,
 )
-from hitherto.claude import list_sessions
 from hitherto.claude.paths import config_home
 from hitherto.errors import Busy, InvalidInput, LeaseLost, ModelMissing, SessionNotFound, StoreError
 from hitherto.permissions import CHOICES, MODES
@@ -76,7 +81,7 @@ def test_the_newest_session_of_a_project_is_resumed(
 ) -> None:
     async def main() -> None:
         # Find the most recent session for this project
-        sessions = list_sessions(dir=os.getcwd(), limit=1)
+        sessions = await list_sessions({"dir": os.getcwd(), "limit": 1})
         session_id = sessions[0].session_id if sessions else None
 
         if session_id:
@@ -120,6 +125,49 @@ def test_every_message_of_a_query_has_the_sessions_id(capsys: pytest.CaptureFixt
     assert re.fullmatch(r"Session ID: [0-9a-f-]{36}\n", capsys.readouterr().out)
 
 
+def test_sessions_of_both_kinds_are_listed_read_and_changed_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        session = unstable_v2_create_session({"model": "claude-opus-4-5", "cwd": os.getcwd()})
+        await session.prompt("Add a README.")
+        await session.close()
+
+        # List the 10 most recent sessions for this project
+        sessions = await list_sessions({"dir": os.getcwd(), "limit": 10})
+        for s in sessions:
+            print(f"{s.session_id} {s.summary}")
+
+        for s in sessions:
+            info = await get_session_info(s.session_id)
+            if info:
+                print(info.summary, info.cwd)
+
+            messages = await get_session_messages(s.session_id, {"includeSystemMessages": False})
+            for msg in messages:
+                print(f"[{msg.role}]", msg.content)
+
+            await rename_session(s.session_id, f"Refactor auth module, {s.summary}")
+            await tag_session(s.session_id, "needs-review")
+            await tag_session(s.session_id, None)
+
+            # Fork at the first message
+            forked = await fork_session(s.session_id, {
+                "upToMessageId": messages[0].uuid,
+                "title": "Alternate approach from step 1",
+            })  # fmt: skip
+            print("New session:", forked.session_id)
+
+        # Paginate: get the second page of 2 sessions across all projects
+        page2 = await list_sessions({"limit": 2, "offset": 2})
+        print([s.summary for s in page2])
+
+    asyncio.run(main())
+    printed = capsys.readouterr().out
+    assert printed.count("New session: ") == 2
+    assert "[user] Count the files." in printed
+    assert "[user] [{'type': 'text', 'text': 'Add a README.'}]" in printed
+    assert "Refactor auth module" in printed.splitlines()[-1]
+
+
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_every_example_of_the_page_runs(number: int, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(EXAMPLES[number], f"example {number}", "exec"), {"__name__": "__main__"})  # noqa: S102
@@ -143,7 +191,7 @@ async def test_the_example_of_an_engine_answers() -> None:
 
 
 def test_the_page_names_every_option_message_mode_and_answer() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
     for option in CHECKS:
         assert f"| `{option}` |" in PAGE
     kinds = [name for name in vars(messages) if name.startswith("SDK") and name != "SDKMessage"]

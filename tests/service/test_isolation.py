@@ -18,7 +18,8 @@ from hitherto.ports import Store
 from hitherto.service import ROOMS, Address, Guard, Policy, Sessions
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy
-from hitherto.values.words import parse_query
+from hitherto.values.query.moments import Period
+from hitherto.values.words import parse_words
 from tests.support.conversations import everything, exported, filed, say, started
 from tests.support.homes import Clock, Home, counting
 from tests.support.outcomes import outcome, plain
@@ -52,7 +53,8 @@ BY_ID: dict[str, Call] = {
     "entries.erase": lambda s, who, x: s.erase(who, x, "e"),
     "forks.fork": lambda s, who, x: s.fork(who, x, at="e"),
     "timeline.rewind": lambda s, who, x: s.rewind(who, x, "e"),
-    "timeline.reset": lambda s, who, x: s.reset(who, x),
+    "episodes.reset": lambda s, who, x: s.reset(who, x),
+    "episodes.known": lambda s, who, x: s.episodes.known(who, x),
     "timeline.checkpoints": lambda s, who, x: s.checkpoints(who, x),
     "branches.known": lambda s, who, x: s.branches.known(who, x),
     "branches.resolve": lambda s, who, x: s.branches.resolve(who, x, "1"),
@@ -138,6 +140,8 @@ OWN_ONLY = {
         "catalog.find",
         "catalog.count",
         "index.search",
+        "index.narrowed",
+        "index.facets",
         "statistics.stats",
         "changes.since",
         "changes.newest",
@@ -166,6 +170,7 @@ OWN_ONLY = {
         "statistics.facets",
         "statistics.overview",
         "spending.count",
+        "spending.count_for",
         "spending.report",
         "projects.place",
         "projects.place_folder",
@@ -174,9 +179,9 @@ OWN_ONLY = {
         "projects.counts",
         "projects.rename",
     ),
-    *("transfer.trim_raw", "transfer.bereft"),
+    *("transfer.trim_raw", "transfer.bereft", "tokens.page", "people.export", "people.erase"),
     *("channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),
-    *("edits.refresh", "edits.rebuild", "edits.trace", "edits.why", "edits.touched"),
+    *("edits.refresh", "edits.rebuild", "edits.trace", "edits.why", "edits.touched", "edits.recent"),
 }
 """Methods that name no session, or only narrow by it: they answer from the caller's own sessions alone."""
 
@@ -186,7 +191,8 @@ SILENT: dict[str, Call] = {
     "catalog.known": lambda s, who, x: s.catalog.known(who, [x]),
     "edits.counts": lambda s, who, x: s.edits.counts(who, [x]),
     "memory.search": lambda s, who, x: s.memory.search(who, session_id=x),
-    "spending.costs": lambda s, who, x: s.spending.costs(who, [x]),
+    "catalog.used": lambda s, who, x: s.catalog.used(who, [x]),
+    "spending.numbers": lambda s, who, x: s.spending.numbers(who, [x]),
 }
 """Methods that name a session and answer, without an error, the same for a foreign one as for a missing one."""
 
@@ -199,6 +205,7 @@ WHOLE_STORE = {
         "admin.forget_notes",
         "admin.owners",
         "admin.put_back",
+        "admin.unordered",
         "admin.quarantined",
         "admin.quarantined_messages",
         "admin.take_duty",
@@ -206,12 +213,16 @@ WHOLE_STORE = {
     ),
     "resets.sweep",
     # Who somebody is, is what these are asked: they come before there is a principal, or manage who may be one.
-    *("tokens.create", "tokens.verify", "tokens.all", "tokens.revoke", "tokens.generation"),
+    *("tokens.create", "tokens.verify", "tokens.is_good", "tokens.all", "tokens.revoke", "tokens.rotate"),
+    *("tokens.note_use", "tokens.generation"),
     *("signin.invite", "signin.sign_in", "signin.admit", "signin.visitor", "signin.sign_out"),
     # Where something waits, for a server that looks after all inboxes.
     "inbox.everywhere",
+    "turns.close_interrupted",
     # Says where a session would be kept, by the form of its key alone.
     "at",
+    # The same sessions, or a part of them.
+    "limited_to",
     "close",
 }
 """Care of the store itself: no principal, and nothing of a session in the answer."""
@@ -361,9 +372,22 @@ class Actor:
         )
 
     async def search(self, _: str) -> Any:
-        text = self.dice.choice(["alpha", "beta gamma", "al*", "role:user", "tag:beta delta", "title:alpha"])
+        text = self.dice.choice(
+            [
+                "alpha",
+                "beta gamma",
+                "al*",
+                "role:user",
+                "tag:beta delta",
+                "title:alpha",
+                "alpha -beta",
+                "file:gamma",
+                "-tag:alpha,beta",
+                "delta has:tool,code",
+            ]
+        )
         return await self.paged(
-            text, lambda cursor: self.sessions.search(self.who, text, cursor=cursor, limit=2)
+            text, lambda cursor: self.sessions.search(self.who, text, cursor=cursor, limit=2, count=True)
         )
 
     async def paged(self, question: str, ask: Callable[[str | None], Awaitable[Any]]) -> Any:
@@ -503,9 +527,14 @@ async def test_a_search_of_the_store_finds_documents_of_one_owner(
     """The service looks at the owner once more; here the store alone is asked."""
     for who in (ann, bob, ann):
         await started(sessions, who, "needle", title="needle")
+    without, ever = parse_words('absent "ne ver"'), Period(0, 1 << 60)
     for kind, number in ((None, 4), ("user", 2), ("title", 2), ("tool", 0)):
-        for terms in (parse_query("needle").terms, ()):
+        for terms in (parse_words("needle"), ()):
             found = await store.read(lambda tx, t=terms, k=kind: tx.matches("ann", t, k, None, 50))  # type: ignore[misc]
+            assert len(found) == number
+            found = await store.read(
+                lambda tx, t=terms, k=kind: tx.matches("ann", t, k, None, 50, without=without, during=ever)  # type: ignore[misc]
+            )
             assert len(found) == number
     assert await store.read(lambda tx: tx.matches("nobody", (), None, None, 50)) == []
 

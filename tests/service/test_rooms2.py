@@ -18,6 +18,7 @@ from tests.support.scripted_engine import Scripted, says
 METHODS = """
 create get get_by_key find append history entry erase fork rewind restore compact search within rename tag archive pin move
 delete prompt opened watch wait usage export import_ close resolve count checkpoints branch reset set_meta at
+limited_to
 """
 
 
@@ -27,7 +28,7 @@ def test_these_are_the_methods_that_sessions_have_themselves() -> None:
 
 
 def test_a_method_of_sessions_is_that_of_its_room_with_its_words_and_parameters() -> None:
-    own = {"at", "prompt", "close"}
+    own = {"at", "limited_to", "prompt", "close"}
     for name in sorted(set(METHODS.split()) - own):
         method = getattr(Sessions, name)
         room, _, called = method.__qualname__.partition(".")

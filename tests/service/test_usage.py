@@ -7,9 +7,9 @@ import pytest
 from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.model import Draft, Entry, Principal, Role, Text, ToolResult, Usage
 from hitherto.service import Imported, Sessions
-from hitherto.service.admin.usage import SessionUsage
 from hitherto.values.days import DAY_MS
-from hitherto.values.requests import UsageSum
+from hitherto.values.usage.requests import UsageSum
+from hitherto.values.usage.sessions import SessionUsage
 
 SONNET = "claude-sonnet-4-5"
 NOON = 1_748_865_600_000

@@ -82,7 +82,15 @@ an_operator = st.sampled_from(
         "agent:x",
         "role:user",
         "role:tool",
-        "role:odd",
+        "role:user,tool",
+        "-role:user",
+        "-alpha",
+        '-"alpha beta" beta',
+        "project:p,q -tag:t1",
+        "is:archived",
+        "has:tool",
+        "file:alpha",
+        "on:2025-06-15",
         "before:2025-06-15T15:07:00Z",
         "after:2025-06-15T15:06:50Z",
     ]
@@ -349,6 +357,10 @@ class Agreement(RuleBasedStateMachine):
     def search(self, query: str, given: Filter | None, limit: int) -> None:
         self.worlds.agree(lambda s: hits(s, self.who, query, given=given, limit=limit))
 
+    @rule(query=a_query, given=st.one_of(st.none(), a_filter))
+    def count_what_is_found(self, query: str, given: Filter | None) -> None:
+        self.worlds.agree(lambda s: _amounts(s, self.who, query, given))
+
     @rule(word=a_word, limit=a_limit)
     def search_a_word(self, word: str, limit: int) -> None:
         for who in self.owners:
@@ -462,6 +474,15 @@ def partitioned_worlds(postgres_server: PostgresServer) -> Iterator[Worlds]:
 
 def test_tables_in_partitions_agree_with_the_model(partitioned_worlds: Worlds) -> None:
     agree(partitioned_worlds, STEPS // 10)
+
+
+async def _amounts(
+    sessions: Sessions, who: Principal, query: str, given: Filter | None
+) -> tuple[object, object, object]:
+    """How much a search finds, in both orders, and of which kinds."""
+    newest = await sessions.search(who, query, given=given, count=True)
+    best = await sessions.search(who, query, given=given, count=True, order="best")
+    return newest.found, best.found, await sessions.index.facets(who, query, given=given)
 
 
 def agree(worlds: Worlds, steps: int) -> None:

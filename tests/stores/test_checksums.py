@@ -181,6 +181,7 @@ DAMAGE: dict[str, tuple[str, Ask]] = {
         facts,
     ),
     "more scopes of a token": ("UPDATE token SET scopes = 'read write admin' WHERE id = '{token}'", token),
+    "other restrictions of a token": ("UPDATE token SET rule = '[]' WHERE id = '{token}'", token),
     "another role of a token": ("UPDATE token SET role = 'admin' WHERE id = '{token}'", token),
     "a token of another owner": (
         "UPDATE token SET owner = (SELECT owner FROM session WHERE id = 'eve-1') WHERE id = '{token}'",

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from hitherto.model import Filter, Principal, Session
-from hitherto.ports import Reader, Store, Writer
+from hitherto.ports import Ahead, Reader, Store, Writer
 from hitherto.service import Policy, Sessions, address_of, parse_resets
 from hitherto.service.admin.retention import Retention
 from hitherto.service.catalog.sessions import Catalog
@@ -34,9 +34,9 @@ class Counted:
         self.secret = store.secret
         self.reads = self.writes = 0
 
-    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[Reader], Awaitable[T]], ahead: Ahead | None = None) -> T:
         self.reads += 1
-        return await self._store.read(work)
+        return await self._store.read(work, ahead)
 
     async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
         self.writes += 1
@@ -80,8 +80,8 @@ async def test_a_sweep_looks_at_the_chats_that_are_due_and_at_no_other(
     for expected in (due, set()):
         counted.reads = counted.writes = 0
         assert await swept(sessions, "idle@2h, group=off, channel:xmpp=idle@1d") == expected
-        # Which kinds there are, then each kind that has a rule.
-        assert (counted.reads, counted.writes) == (3, len(expected))
+        # Which kinds there are, then each kind that has a rule. What is worth remembering of a chat is read and written apart.
+        assert (counted.reads, counted.writes) == (3 + len(expected), 2 * len(expected))
 
 
 async def test_of_a_chat_of_which_nothing_is_known_a_sweep_looks_once(

@@ -144,13 +144,14 @@ async def test_rows_of_an_earlier_schema_are_put_in_order_while_the_store_is_use
         assert [hit.session.id for hit in (await sessions.search(LOCAL, "quince")).hits] == list(moments)[
             ::-1
         ]
-        assert (await sessions.admin.about())["unordered"] == 8
+        assert (await sessions.admin.about())["unordered"] == await sessions.admin.unordered() == 8
+        assert (await sessions.search(LOCAL, "quince")).unordered == 8
         cursor = (await sessions.search(LOCAL, "quince", limit=1)).cursor
     async with connect(url) as store:
         sessions = Sessions(store)
 
         async def is_done() -> bool:
-            return "unordered" not in await sessions.admin.about()
+            return not await sessions.admin.unordered()
 
         await until(is_done, "the documents to be put in order")
         by_time = sorted(moments, key=lambda name: -moments[name])

@@ -37,8 +37,8 @@ from hitherto.service import Sessions
 from hitherto.stores.sqlite import connection
 from hitherto.stores.sqlite.connection import fetch, open_file
 from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
-from hitherto.stores.sqlite.read_tx import CHATS, SILENT
-from hitherto.stores.sqlite.search_index import BATCH, MANY_WRITES, Done, SearchIndex
+from hitherto.stores.sqlite.read_tx import CHATS, SESSION, SILENT
+from hitherto.stores.sqlite.search_index import BATCH, ENTRIES, MANY_WRITES, Done, SearchIndex
 from hitherto.stores.sqlite.store import SqliteStore, connect
 from hitherto.stores.sqlite.write_tx import MANY_HOT
 from hitherto.values.facts import RivalQuery
@@ -229,6 +229,97 @@ async def test_an_sql_error_of_one_write_undoes_nothing_of_its_neighbours(
     )
     assert [isinstance(result, StoreError) for result in results] == [False, True, False]
     assert (await sessions.get(LOCAL, session.id)).message_count == 2
+
+
+async def test_a_write_that_fails_half_way_undoes_nothing_of_its_neighbours(
+    sessions: Sessions, store: SqliteStore
+) -> None:
+    session = await sessions.create(LOCAL)
+
+    async def half(_: Writer) -> None:
+        store._writer.connection.execute("UPDATE session SET pinned = 1")
+        raise AlreadyExists("half of it is written")
+
+    results = await asyncio.gather(
+        sessions.append(LOCAL, session.id, said("a")),
+        store.write(half),
+        sessions.append(LOCAL, session.id, said("b")),
+        return_exceptions=True,
+    )
+    assert [isinstance(result, AlreadyExists) for result in results] == [False, True, False]
+    found = await sessions.get(LOCAL, session.id)
+    assert (found.message_count, found.pinned, found.revision) == (2, False, 3)
+
+
+async def test_a_session_that_grows_is_read_again_only_after_something_else_has_changed(
+    sessions: Sessions, store: SqliteStore, file: Path
+) -> None:
+    session = await sessions.create(LOCAL, title="as it was made")
+    await sessions.append(LOCAL, session.id, said("first"))
+    read: list[str] = []
+
+    def note(_: object, sql: str, __: object) -> bool:
+        if sql == SESSION:
+            read.append(sql)
+        return True
+
+    store._writer.connection.exec_trace = note
+    await sessions.append(LOCAL, session.id, said("second"))
+    assert read == []
+    async with hitherto.open(f"sqlite:///{file}") as other:
+        await other.rename(LOCAL, session.id, "by another")
+        assert (await sessions.append(LOCAL, session.id, said("third"))).revision == 5
+        assert len(read) == 1
+        assert (await other.get(LOCAL, session.id)).title == "by another"
+    lease = await sessions.leases.acquire(LOCAL, session.id, "holder")
+    assert (await sessions.append(LOCAL, session.id, said("waits"))).place == 1
+    fenced = await sessions.append(LOCAL, session.id, said("fourth"), fence=lease.fence)
+    assert fenced.message_count == 4
+    assert (await sessions.append(LOCAL, session.id, said("waits too"))).place == 2
+    assert (await sessions.admin.check()).problems == ()
+
+
+async def test_the_index_reads_back_only_what_another_has_written(
+    sessions: Sessions, store: SqliteStore, file: Path
+) -> None:
+    read: list[str] = []
+
+    def note(_: object, sql: str, __: object) -> bool:
+        if sql == ENTRIES:
+            read.append(sql)
+        return True
+
+    store._index._reader().exec_trace = note
+    session = await sessions.create(LOCAL, title="A title")
+    await sessions.append(LOCAL, session.id, [said("spoken here"), said("erased here")])
+    await sessions.erase(LOCAL, session.id, (await sessions.history(LOCAL, session.id)).entries[1].id)
+    assert [hit.entry is None for hit in (await sessions.search(LOCAL, "title")).hits] == [True]
+    assert len((await sessions.search(LOCAL, "spoken")).hits) == 1
+    assert (await sessions.search(LOCAL, "erased")).hits == ()
+    assert read == []
+    async with hitherto.open(f"sqlite:///{file}") as other:
+        await other.append(LOCAL, session.id, said("elsewhere"))
+    await sessions.append(LOCAL, session.id, said("spoken again"))
+    assert len((await sessions.search(LOCAL, "elsewhere")).hits) == 1
+    assert (await sessions.search(LOCAL, "again")).hits[0].more == 0
+    assert (await sessions.admin.check()).problems == ()
+
+
+async def test_a_task_that_writes_again_and_again_lets_others_run(sessions: Sessions) -> None:
+    session = await sessions.create(LOCAL)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    for number in range(300):
+        await sessions.append(LOCAL, session.id, said(str(number)))
+    beside.cancel()
+    assert turns > 1
 
 
 @pytest.mark.parametrize("disk", [0.0, 1.0], ids=["quick disk", "slow disk"])
@@ -451,6 +542,35 @@ async def test_a_full_store_says_so_and_goes_on_when_there_is_space_again(
     await sessions.append(LOCAL, session.id, said("y" * 100_000))
     assert (await sessions.get(LOCAL, session.id)).message_count == 1
     assert (await sessions.admin.check(repair=True)).problems == ()
+
+
+async def test_on_a_full_disk_a_session_tells_its_numbers_and_a_reset_that_was_done_is_not_refused(
+    sessions: Sessions, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await sessions.create(LOCAL)
+    await sessions.append(LOCAL, session.id, said("Remember that the fence is green."))
+    write, left = store.write, iter([True])
+
+    async def full(*given: Any, **how: Any) -> Any:
+        if next(left, False):
+            return await write(*given, **how)
+        raise StoreFull("no space is left")
+
+    with monkeypatch.context() as filled:
+        filled.setattr(store, "write", full)
+        assert (await sessions.reset(LOCAL, session.id)).message_count == 0
+        assert (await sessions.spending.numbers(LOCAL, [session.id]))[session.id].messages == 1
+    assert len(await sessions.checkpoints(LOCAL, session.id)) == 1
+
+
+def test_a_file_that_cannot_be_opened_is_let_go_at_once(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"no database" * 1_000)
+    # Whoever keeps the error keeps what stood where it was raised.
+    with pytest.raises(StoreError) as kept:
+        open_file(file)
+    assert kept.traceback
+    assert str(file) not in [db.filename for db in apsw.connections()]
 
 
 async def test_a_store_that_finds_no_space_when_it_is_opened_says_that_the_disk_is_full(file: Path) -> None:
@@ -1106,15 +1226,15 @@ async def test_an_index_of_an_earlier_version_is_searched_until_the_new_order_is
         store._index._closing.set()  # the background rests
         (first, *_), cursor = await page_of(sessions, "quince", 1)
         assert first == made[3].id  # what was stored last
-        assert store._index.rebuilding() == (0, 1604)
+        assert (await sessions.admin.about())["unordered"] == await sessions.admin.unordered() == 1604
         assert store._index._rebuild_step()
-        assert store._index.rebuilding() == (1004, 1604)
+        assert (await sessions.search(LOCAL, "quince")).unordered == 600
         assert (await page_of(sessions, "quince", 4))[0] == [session.id for session in reversed(made)]
         newest = await sessions.append(LOCAL, made[2].id, said("medlar"))
         assert len((await sessions.search(LOCAL, "medlar")).hits) == 1
         await sessions.erase(LOCAL, made[2].id, newest.entries[0])
         store._index.catch_up()
-        assert store._index.rebuilding() is None
+        assert await sessions.admin.unordered() == 0
         assert (await page_of(sessions, "quince", 4))[0] == [made[age].id for age in (1, 3, 0, 2)]
         assert (await sessions.search(LOCAL, "medlar")).hits == ()
         with pytest.raises(InvalidCursor):
@@ -1137,10 +1257,9 @@ async def test_the_background_makes_the_new_order(file: Path) -> None:
         assert isinstance(store, SqliteStore)
         sessions = Sessions(store)
         await sessions.search(LOCAL, "quince")
-        words = store._index
 
         async def is_done() -> bool:
-            return words.rebuilding() is None
+            return not await sessions.admin.unordered()
 
         await until(is_done, "the background to put the documents in order")
         assert (await page_of(sessions, "quince", 3))[0] == [made[age].id for age in (1, 2, 0)]

@@ -55,6 +55,7 @@ class MemoryHome:
             "tombstones": sum(len(own.tombstones) for own in owners),
             "memos": sum(len(own.memos) for own in owners),
             "facts": sum(len(own.facts) for own in owners),
+            "session_usage": sum(len(own.usage) for own in owners),
         }
 
 

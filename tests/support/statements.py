@@ -18,7 +18,7 @@ from pglast import ast, parse_sql
 
 from hitherto.stores.postgres.check import OWNERS as CHECKED_OWNERS
 from hitherto.stores.postgres.partitions import LED_BY_OWNER
-from hitherto.stores.postgres.read_tx import CHATS, INBOXES, QUARANTINED, SILENT_OF_ALL
+from hitherto.stores.postgres.read_tx import CHATS, INBOXES, QUARANTINED, RUNNING, SILENT_OF_ALL
 from hitherto.stores.postgres.search import END_ORDERING, ORDER_ENTRIES, ORDER_TITLES, UNORDERED
 from hitherto.stores.postgres.statistics import SESSIONS
 from hitherto.stores.postgres.store import ABOUT, OWNERS
@@ -68,6 +68,7 @@ EXCEPTIONS = {
     CHATS: "which kinds of chats there are, for resets of every owner",
     SILENT_OF_ALL: "which chats of every owner are silent; each is then reset by its owner",
     INBOXES: "where something waits to be said, of every owner; each is then read by its owner",
+    RUNNING: "which sessions of every owner are said to run; each is then looked at by its owner",
     SOME_GARBAGE: "what is to be collected, of every owner; each log is then locked by its owner",
     OWNERS_OF_OLD_MEMOS: "whose notes are to be forgotten, one owner after the other",
 }

@@ -8,6 +8,7 @@ an error instead would have to be heard by whoever waits, and then by the fixtur
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import faulthandler
 import gc
@@ -28,6 +29,7 @@ LAST_SECONDS = 60.0
 
 # Before pytest begins to capture: what is printed here must be seen.
 _stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace")
+atexit.register(_stderr.close)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 
 import apsw
 import psycopg
@@ -14,15 +12,11 @@ from hypothesis import strategies as st
 from hitherto.values.words import (
     MAX_CHARS,
     PHRASE_TOKENS,
-    QUERY_BEGINNINGS,
-    QUERY_TERMS,
     TOKEN_CHARS,
-    Query,
     Term,
     fts_match,
     marks,
     matches,
-    parse_query,
     parse_words,
     searchable,
     snippet,
@@ -62,7 +56,7 @@ def words_of(text: str) -> list[str]:
 
 
 def finds(query: str, text: str) -> bool:
-    return matches(parse_query(query).terms, words_of(text))
+    return matches(parse_words(query), words_of(text))
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +165,7 @@ def test_composed_and_decomposed_spellings_are_the_same_words(text: str) -> None
 @example(text="a b a c", query='"a c" "b a"')
 @example(text="", query="x")
 def test_every_store_finds_the_same(fts5: Finds, postgres: Finds, text: str, query: str) -> None:
-    terms = parse_query(query).terms
+    terms = parse_words(query)
     expected = matches(terms, words_of(text))
     assert fts5(words_of(text), terms) == expected
     assert postgres(words_of(text), terms) == expected
@@ -179,12 +173,12 @@ def test_every_store_finds_the_same(fts5: Finds, postgres: Finds, text: str, que
 
 def test_the_longest_query_is_answered_by_every_store(fts5: Finds, postgres: Finds) -> None:
     phrase = ("漢字" * 1_000)[:998]
-    terms = parse_query(f'"{phrase}').terms
+    terms = parse_words(f'"{phrase}')
     assert len(terms[0].tokens) == PHRASE_TOKENS
     for text, expected in ((phrase[:PHRASE_TOKENS], True), (phrase[: PHRASE_TOKENS - 1], False)):
         assert matches(terms, words_of(text)) is expected
         assert fts5(words_of(text), terms) is expected
-    assert postgres(words_of("漢字"), parse_query(" ".join(f"w{n}" for n in range(99))).terms) is False
+    assert postgres(words_of("漢字"), parse_words(" ".join(f"w{n}" for n in range(99)))) is False
 
 
 def test_postgres_finds_each_word_of_a_huge_text_and_invents_no_phrase(postgres: Finds) -> None:
@@ -236,93 +230,12 @@ def test_a_query_does_not_find_this_text(query: str, text: str) -> None:
     assert not finds(query, text)
 
 
-def word(*parts: str, prefix: bool = False) -> Term:
-    return Term(parts, prefix)
-
-
-def ms(*date: int) -> int:
-    return int(datetime(*date, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc, arg-type]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("two words", Query(terms=(word("two"), word("words")))),
-        ('"two words" more', Query(terms=(word("two", "words"), word("more")))),
-        ("“two words”", Query(terms=(word("two", "words"),))),
-        ('"never closed', Query(terms=(word("never", "closed"),))),
-        ("beginn*", Query(terms=(word("beginn", prefix=True),))),
-        ("src/* foo.*", Query(terms=(word("src"), word("foo")))),
-        ("foo-bar parseFile 漢字", Query(terms=(word("foo", "bar"), word("parsefile"), word("漢", "字")))),
-        ('!!! ? * " ""', Query()),
-        ('title:Word title:"two words"', Query(title=(word("word"), word("two", "words")))),
-        ("tag:a TAG:B-c", Query(tag=("a", "B-c"))),
-        ('cwd:"/home/me/my work" agent:claude', Query(cwd="/home/me/my work", agent="claude")),
-        ("role:User", Query(role="user")),
-        ("before:2026 after:2025-02", Query(before=ms(2026, 1, 1), after=ms(2025, 2, 1))),
-        ("before:2026-01-31", Query(before=ms(2026, 1, 31))),
-        ("after:2026-01-31T10:30:00+02:00", Query(after=ms(2026, 1, 31, 8, 30))),
-        ("after:2026-01-31T10:30", Query(after=ms(2026, 1, 31, 10, 30))),
-        ("role:nonsense before:soon", Query(terms=(word("role", "nonsense"), word("before", "soon")))),
-        ("before:2026-13 after:0000", Query(terms=(word("before", "2026", "13"), word("after", "0000")))),
-        ("cwd:relative tag: title:!", Query(terms=(word("cwd", "relative"), word("tag"), word("title")))),
-        ("https://x.org/a", Query(terms=(word("https", "x", "org", "a"),))),
-        ("cwd:/a cwd:/b", Query(cwd="/b")),
-        ("tag:\ud800 tag:a\0b", Query(terms=(word("tag"), word("tag", "a", "b")))),
-    ],
-)
-def test_a_text_means_this_query(text: str, expected: Query) -> None:
-    assert parse_query(text) == expected
-
-
-def test_a_query_is_bounded() -> None:
-    assert len(parse_query(" ".join(f"a{n}" for n in range(100))).terms) == QUERY_TERMS
-    assert parse_query("a" * 999 + " beyond").terms == (word("a" * TOKEN_CHARS),)
-    assert parse_query("a b* a b*").terms == (word("a"), start("b"))
-    (phrase,) = parse_query('"' + "a b " * 100 + 'c*"').terms
-    assert phrase == word(*("a", "b") * (PHRASE_TOKENS // 2))
-    many = [f"a{n}*" for n in range(20)]
-    titles = parse_query(" ".join(f"title:{each}" for each in many)).title
-    for terms in (titles, parse_query(" ".join(many)).terms, parse_words(" ".join(many))):
-        assert len(terms) == QUERY_BEGINNINGS
-    assert parse_query(" ".join([*many, "last"])).terms[-1] == word("last")
-    assert parse_query("a* b* c* last").terms == (start("a"), word("last"))
-
-
-def start(text: str) -> Term:
-    return Term((text,), prefix=True)
-
-
-@given(st.one_of(ANY_TEXT, QUERIES, st.from_regex(r'((title|tag|cwd|role|before|after|x):("|\S)*\s?)+')))
-def test_every_text_is_a_query(text: str) -> None:
-    query = parse_query(text)
-    for term in (*query.terms, *query.title):
-        assert term.tokens
-        assert all(tokens(token) == [token] for token in term.tokens)
-
-
-@given(st.dates().map(str))
-def test_every_day_can_be_a_bound(day: str) -> None:
-    query = parse_query(f"before:{day} after:{day}T00:00+23:59")
-    assert query.before is not None
-    assert query.after == query.before - (23 * 60 + 59) * 60_000
-
-
-def test_a_date_is_the_same_wherever_the_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setenv("TZ", "Asia/Tokyo")
-        time.tzset()
-        before = parse_query("before:2026-01-31").before
-    time.tzset()
-    assert before == ms(2026, 1, 31)
-
-
 def test_no_terms_are_no_condition() -> None:
     assert (fts_match(()), ts_query(()), matches((), [])) == ("", "", True)
 
 
 def test_terms_are_written_for_each_engine() -> None:
-    terms = parse_query('"a b" c*').terms
+    terms = parse_words('"a b" c*')
     assert fts_match(terms) == 'text:("a b" AND "c"*)'
     assert ts_query(terms) == "('a' <-> 'b') & ('c':*)"
     assert ts_vector(["word", "next", "word"]) == "'word':1,3 'next':2"
@@ -343,7 +256,7 @@ def test_terms_are_written_for_each_engine() -> None:
     ],
 )
 def test_what_matches_is_marked(text: str, query: str, marked: list[str]) -> None:
-    terms = parse_query(query).terms
+    terms = parse_words(query)
     excerpt = snippet(text, terms)
     assert [excerpt[start:end] for start, end in marks(excerpt, terms)] == marked
 
@@ -355,7 +268,7 @@ def test_what_matches_is_marked(text: str, query: str, marked: list[str]) -> Non
 def test_a_snippet_shows_the_first_hit(filler: str, size: int) -> None:
     padding = (filler * size)[:size]
     text = f"{padding} the needle here {padding} needle"
-    excerpt = snippet(text, parse_query("needle").terms)
+    excerpt = snippet(text, parse_words("needle"))
     assert "the needle" in excerpt
     assert len(excerpt) <= 160
     assert excerpt.startswith("…") is (size > 0)
@@ -363,19 +276,19 @@ def test_a_snippet_shows_the_first_hit(filler: str, size: int) -> None:
 
 
 def test_a_snippet_without_a_hit_is_the_beginning() -> None:
-    assert snippet("  first\n line", parse_query("absent").terms) == "first line"
+    assert snippet("  first\n line", parse_words("absent")) == "first line"
     assert snippet("word " * 100, ()).startswith("word word")
     assert snippet("word " * 100, ()).endswith("word…")
 
 
 def test_a_snippet_shows_that_there_is_more_beyond_a_wide_gap() -> None:
     gap = " " * 5_000
-    assert snippet(f"first{gap}needle{gap}last", parse_query("needle").terms) == "…needle…"
+    assert snippet(f"first{gap}needle{gap}last", parse_words("needle")) == "…needle…"
 
 
 @given(text=st.one_of(ANY_TEXT, WRITING), query=QUERIES, width=st.integers(3, 60))
 def test_a_snippet_is_bounded_and_on_one_clean_line(text: str, query: str, width: int) -> None:
-    terms = parse_query(query).terms
+    terms = parse_words(query)
     excerpt = snippet(text, terms, width)
     assert len(excerpt) <= width
     assert not any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in excerpt)

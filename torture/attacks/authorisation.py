@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
@@ -13,15 +14,17 @@ import hitherto
 from hitherto.acp.agent.methods import NOTIFICATIONS, REQUESTS
 from hitherto.gateway.dispatch.method import NAMED, Owns
 from hitherto.gateway.methods import METHODS
-from hitherto.values.scopes import SCOPES
+from hitherto.values.scopes import SCOPES, UNRESTRICTED
 from tests.gateway.methods.test_access import request
-from tests.gateway.servers import Client, Json, serving
+from tests.gateway.servers import Client, Json, Server, Token, serving
 from torture.attacks import routes
 from torture.clients.unauthorised import CLAIMS, KEY, MARK, MISSING, UNKNOWN, WORD, Place, Tally, tokens
 from torture.trial.program import Environment, store_in
 from torture.trial.row import Outcome, Setting
 
 REFUSED = -32003
+ELSEWHERE = "elsewhere"
+"""A channel that ann has no session of, and who holds a token of hers that is for it alone."""
 EDITORS = {**REQUESTS, **NOTIFICATIONS}
 ABOUT_NONE = (
     "initialize",
@@ -55,9 +58,11 @@ def run_trial(setting: Setting, environment: Environment) -> Outcome:
         routes.run_trial(
             place, tally
         )  # first: whoever may not, and does, could leave nothing of what is asked about
+        limited = _restricted(place)
         for name in few:
             _over_http(place, name, tally)
             _as_another(place, name, tally)
+            _as_another(limited, name, tally, ELSEWHERE)
         asyncio.run(_over_sockets(place, few, tally))
         asyncio.run(_as_editor(place, dice, editors, tally))
         # Some answer the same whether or not they did something.
@@ -106,8 +111,16 @@ def _asked(name: str, **claimed: Any) -> bytes:
     ).encode()
 
 
-def _as_another(place: Place, name: str, tally: Tally) -> None:
-    """As bob: ann's session is answered like none at all, and no word of hers is told."""
+def _restricted(place: Place) -> Place:
+    """The same place for the holder of a token of ann's that is for another channel."""
+    scopes = [scope for scope in SCOPES if scope not in UNRESTRICTED]
+    made = place.server.call("token.create", {"scopes": scopes, "reach": {"channels": [ELSEWHERE]}})
+    known = {**place.server.tokens, ELSEWHERE: Token(made["token"]["token_id"], made["secret"], "ann")}
+    return replace(place, server=Server(place.server.process, place.server.port, known))
+
+
+def _as_another(place: Place, name: str, tally: Tally, who: str = "bob") -> None:
+    """As bob, or by ann's own token for elsewhere: ann's session is answered like none at all, and no word of hers is told."""
     foreign: list[Json] = [{}]
     if METHODS[name].owns in NAMED:
         foreign = [{"session_key": place.session}, {"session_id": place.session}]
@@ -115,13 +128,13 @@ def _as_another(place: Place, name: str, tally: Tally) -> None:
         params = {**request(name), **named}
         if "session_id" in named:
             params.pop("session_key", None)
-        told = json.dumps(place.server.rpc(name, params, "bob"))
+        told = json.dumps(place.server.rpc(name, params, who))
         if named:
-            missing = json.dumps(place.server.rpc(name, {**params, **dict.fromkeys(named, MISSING)}, "bob"))
+            missing = json.dumps(place.server.rpc(name, {**params, **dict.fromkeys(named, MISSING)}, who))
             harmless = told.replace(place.session, MISSING) == missing and "error" in json.loads(missing)
         else:
             harmless = place.is_silent(told)
-        tally.note(harmless, f"{name} over HTTP, as another")
+        tally.note(harmless, f"{name} over HTTP, as another ({who})")
 
 
 # On sockets

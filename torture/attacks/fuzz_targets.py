@@ -34,7 +34,7 @@ with atheris.instrument_imports(include=["hitherto"], enable_loader_override=Fal
     from hitherto.sources.opencode.source import OpencodeSource
     from hitherto.stores import connector
     from hitherto.values.cursors import open_cursor, seal_cursor
-    from hitherto.values.words import parse_query
+    from hitherto.values.query.language import parse_query
 
 import msgspec
 

@@ -15,7 +15,7 @@ from torture.trial.program import Environment, ProgramTrial, broken, each, store
 from torture.trial.row import Outcome, Setting
 
 SLOW_MS = 200
-KNOWN = ("invalid_input", "too_large", "invalid_cursor", "invalid_limit", "search_too_broad")
+KNOWN = ("invalid_input", "invalid_query", "too_large", "invalid_cursor", "invalid_limit", "search_too_broad")
 """What a search may be refused for."""
 PIECES = (
     "alpha", "beta*", '"', "'", "(", ")", "*", "^", "-", "+", ":", "AND", "OR", "NOT", "NEAR", "NEAR/5", "NEAR(", "{", "}",

@@ -11,6 +11,7 @@ from hitherto.errors import StoreDamaged
 from hitherto.model import Draft, Entry, Fact, Filter, Principal, Text
 from hitherto.ports import Mode
 from hitherto.service import Imported, Policy, Sessions
+from hitherto.service.compaction.episodes import remember_episodes
 from hitherto.service.idempotency import Guard
 from tests.support.conversations import exported, hits, listed, say
 from tests.support.homes import Clock, counting
@@ -87,10 +88,15 @@ def _draft(entry: str) -> Draft:
 
 
 async def state_of(sessions: Sessions) -> list[Any]:
-    """All that a store has, to be compared. The numbers of changes may have gaps, and secrets are made by chance."""
+    """All that a store has, to be compared. The numbers of changes may have gaps, and secrets are made by chance.
+
+    What a reset has noted to be remembered later, and takes at the next one, is remembered first.
+    """
     seen: list[Any] = []
     for who in (ANN, BOB):
         ids = await listed(sessions, who, Filter(archived="include"))
+        for each in ids:
+            await remember_episodes(sessions.core, who.owner, each)
         seen.append([await exported(sessions, who, each) for each in ids])
         seen.append([await sessions.checkpoints(who, each) for each in ids])
         seen.append([await sessions.leases.current(who, each) for each in ids])

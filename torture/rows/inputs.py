@@ -40,14 +40,14 @@ ROWS = (
     Row(
         key="S2",
         promise="A token allows exactly what its scopes say",
-        target="every method × {none, wrong, revoked, other principal, URL token, declared scopes}: 0 bypass; a method"
+        target="every method × {none, wrong, revoked, other principal, restricted, URL token, declared scopes}: 0 bypass; a method"
         " without a rule fails the build",
         how=(
             "Every method in the gateway's own table over HTTP and on sockets, every method of the ACP agent, and"
             " every other route in the application's table (except public ones) is requested without a token, with a"
             " wrong one, a revoked one, one in the address, as another owner, and without the scope, which is only"
             " claimed (ACP methods have no scopes of their own: its socket is requested without each scope that it"
-            " needs). Where a request names a session, the answers for another owner's and for a missing session must"
+            " needs). Methods are also requested with a token of the same owner that is restricted to another channel. Where a request names a session, the answers for another owner's and for a missing session must"
             " be equal byte for byte. The routes, the guard and the methods are the real ones, in a separate process,"
             " with request limits lifted so that they do not answer first."
         ),

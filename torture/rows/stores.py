@@ -11,6 +11,7 @@ from torture.storage import (
     migrations,
     misplaced_rows,
     older_programs,
+    planted_faults,
     sqlite_files,
     writers,
 )
@@ -20,13 +21,13 @@ from torture.trial.row import Row
 R6 = Row(
     key="R6",
     promise="A store of any earlier version is migrated completely, even if the migration is killed",
-    target="Each old schema to the newest, killed at every statement: row counts and content hash equal",
+    target="Each old schema to the newest, every step killed at every statement: row counts and content hash equal",
     how=(
         "Stores of every earlier schema, including the empty one, on SQLite and PostgreSQL, hold sessions, forks,"
         " compactions, facts and raw copies. They are not files that older programs wrote: today's first migration"
         " steps create them, and their rows are those of a store of today without the newer columns. The program"
-        " that opens one is stopped before each statement in turn and killed; on PostgreSQL, at every fourth"
-        " statement, the database server is killed too, with the transaction open. The store is opened again and"
+        " that opens one is stopped before each statement in turn and killed: of the two oldest on the whole way to the"
+        " newest schema, of every other in its first step. On PostgreSQL, at every fourth statement, the database server is killed too, with the transaction open. The store is opened again and"
         " examined: every table must have the same rows as before, and the same content as after a migration"
         " without a kill."
     ),
@@ -146,6 +147,28 @@ R13 = Row(
     ),
     broken="reading stops at the first damaged line",
 )
+R33 = Row(
+    key="R33",
+    promise="A transcript that its agent refuses can be mended, and no message is lost",
+    target="At least ten kinds of faults in transcripts of Claude Code and of Codex, 100 files each: all mended, every whole record's"
+    " words in the new session, no file changed",
+    how=(
+        "Conversations with tool calls get faults at random places: torn and spliced lines, NULs, bad UTF-8, a byte order mark,"
+        " repeated records, records without a time or a parent, circles, two programs that write at the same time, calls without"
+        " results and results without calls, records of 8 MiB, rollouts without their first line. Each is mended; the new session is"
+        " examined again, and what it says is compared with every whole record of the old one."
+    ),
+    run=whole(planted_faults.run_trial),
+    control=changed(
+        planted_faults.run_trial,
+        Change(
+            "sources/mend/claude_records.py",
+            "            content[at : at + 1] = _as_texts(block)\n",
+            "            del content[at]\n",
+        ),
+    ),
+    broken="a result without its call is left out",
+)
 R14 = Row(
     key="R14",
     promise="Data that the disk has altered is never returned as genuine",
@@ -202,4 +225,4 @@ R25 = Row(
 )
 
 KEPT = (R6, R7, R25)
-SURVIVED = (R10, R11, R12, R13, R14)
+SURVIVED = (R10, R11, R12, R13, R33, R14)

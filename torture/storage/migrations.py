@@ -21,6 +21,8 @@ from torture.trial.row import Outcome, Setting
 
 NEW, FINISHED, TRIED = "new", "finished", "tried"
 NEVER = NOTHING = 0
+WHOLE_WAY = 1
+"""Up to this version every statement on the way to the newest is tried."""
 
 
 class Opener:
@@ -66,8 +68,9 @@ class Old(NamedTuple):
     finished_columns: Columns
     finished: Content
     statements: int
+    first: int
     noted: int
-    """The statement before which its last step was noted as done."""
+    """The statements before which its first step, and its last, were noted as done."""
 
 
 class Kept(NamedTuple):
@@ -113,23 +116,27 @@ def _kept(setting: Setting, kind: Kind, opener: Opener, *, steps: int, around: b
             wrong.append(f"{kind.name} {version}, without a kill: {error.message}")
             continue
         rows += old.rows
-        for stop_at in _points(old, around=around):
-            kills += 1
+        points = _points(old, around=around)
+        for stop_at in points:
             problem = _killed(kind, old, opener, stop_at)
+            if problem is None:
+                continue
+            kills += 1
             if problem:
                 wrong.append(f"{kind.name} {version}, statement {stop_at}: {problem}")
             if problem and setting.short:
                 return Kept(kills, rows, wrong)
         if not setting.short:
-            setting.say(f"{kind.name} {version}: killed {old.statements} times, {len(wrong)} wrong until now")
+            setting.say(f"{kind.name} {version}: killed {len(points)} times, {len(wrong)} wrong until now")
     return Kept(kills, rows, wrong)
 
 
 def _points(old: Old, *, around: bool) -> Sequence[int]:
-    """Where to kill: everywhere, the last first, or only around the note that the last step was done."""
+    """Where to kill, the last first: everywhere on the way of the two oldest (one is empty), and in the first step of every
+    other, as their later steps are the first of younger ones; or only around the note that the last step was done."""
     if around:
         return range(old.noted - 1, old.noted + 1)
-    return range(old.statements, 0, -1)
+    return range(old.statements if old.version <= WHOLE_WAY else old.first, 0, -1)
 
 
 def _old(kind: Kind, version: int, opener: Opener) -> Old:
@@ -139,29 +146,36 @@ def _old(kind: Kind, version: int, opener: Opener) -> Old:
     columns = {table: names for table, names in kind.columns(place).items() if table not in kind.derived}
     content = kind.content(place, columns) if version else {}
     kind.copy(place, FINISHED)
-    _, (statements, noted) = opener.open(kind.url(FINISHED))
-    finished_columns = kind.columns(FINISHED)
-    finished = kind.content(FINISHED, finished_columns)
-    if kind.content(FINISHED, columns) != content:
-        raise HithertoError("what was in it has changed")
-    asyncio.run(_examine(kind.url(FINISHED)))
-    kind.remove(FINISHED)
-    rows = sum(count for count, _ in content.values())
-    return Old(place, version, rows, finished_columns, finished, statements, noted)
-
-
-def _killed(kind: Kind, old: Old, opener: Opener, stop_at: int) -> str:
-    """Kill the opening of a copy at a statement, open it again, and say what is wrong then."""
-    kind.copy(old.place, TRIED)
-    outcome, (child, *_) = opener.open(kind.url(TRIED), stop_at)
-    if outcome != "stopped":
-        return f"it {outcome} before it could be killed"
-    # At every fourth statement the server of the database is killed first, while the transaction stands open.
-    if isinstance(kind, Postgres) and stop_at % 4 == 0:
-        kind.server.kill()
-        kind.server.start()
-    os.kill(child, signal.SIGKILL)
     try:
+        outcome, (statements, first, noted) = opener.open(kind.url(FINISHED))
+        if outcome != "opened":
+            raise HithertoError("it cannot be opened")
+        finished_columns = kind.columns(FINISHED)
+        finished = kind.content(FINISHED, finished_columns)
+        if kind.content(FINISHED, columns) != content:
+            raise HithertoError("what was in it has changed")
+        asyncio.run(_examine(kind.url(FINISHED)))
+    finally:
+        kind.remove(FINISHED)
+    rows = sum(count for count, _ in content.values())
+    return Old(place, version, rows, finished_columns, finished, statements, first, noted)
+
+
+def _killed(kind: Kind, old: Old, opener: Opener, stop_at: int) -> str | None:
+    """Kill the opening of a copy at a statement, open it again, and say what is wrong then. None if it was open before: what is
+    done behind an opening takes now more statements, now fewer."""
+    kind.copy(old.place, TRIED)
+    try:
+        outcome, (child, *_) = opener.open(kind.url(TRIED), stop_at)
+        if outcome == "opened" and stop_at > old.noted:
+            return None
+        if outcome != "stopped":
+            return f"it {outcome} before it could be killed"
+        # At every fourth statement the server of the database is killed first, while the transaction stands open.
+        if isinstance(kind, Postgres) and stop_at % 4 == 0:
+            kind.server.kill()
+            kind.server.start()
+        os.kill(child, signal.SIGKILL)
         return _after(kind, old, opener)
     finally:
         kind.remove(TRIED)

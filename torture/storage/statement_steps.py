@@ -2,8 +2,8 @@
 
 `python -m torture.storage.statement_steps` reads lines `NUMBER URL`. For each it becomes a second process, which opens the store with
 the program and stops before its statement of that number (0: it does not stop). It says `stopped PID`; or, if the store
-was opened, `opened STATEMENTS LAST`, where the last step of the schema was noted as done before the statement of the
-number LAST; or `failed …`. It goes on with the next line once the second process is gone.
+was opened, `opened STATEMENTS FIRST LAST`, where the first and the last step of the schema were noted as done before the
+statements of these numbers; or `failed …`. It goes on with the next line once the second process is gone.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ class Steps:
 
     def __init__(self, stop_at: int) -> None:
         self.count, self._stop_at = 0, stop_at
-        self.noted = 0
+        self.first = self.noted = 0
 
     def step(self, statement: str = "") -> None:
         self.count += 1
         if statement.startswith(NOTE):
             self.noted = self.count + 1
+            self.first = self.first or self.noted
         if self.count == self._stop_at:
             os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -59,7 +60,8 @@ class Steps:
             db.exec_trace = trace
 
         async def execute(connection: Any, query: Any, params: Any = None, **how: Any) -> Any:
-            for piece in statements(query) if params is None else [query]:
+            text = query.decode() if isinstance(query, bytes) else query
+            for piece in statements(text) if params is None else [text]:
                 self.step(piece)
                 cursor = await _execute(connection, piece, params, **how)
             return cursor
@@ -106,7 +108,7 @@ def _become(stop_at: int, url: str, said: int) -> None:
         asyncio.run(_open(url))
         outcome = "opened"
     finally:
-        os.write(said, f"{outcome} {steps.count} {steps.noted}".encode())
+        os.write(said, f"{outcome} {steps.count} {steps.first} {steps.noted}".encode())
         os._exit(0)
 
 

@@ -47,14 +47,12 @@ def rename_session(
     ValueError for an invalid id or an empty title; FileNotFoundError if there is no such session.
     """
     require_session_id(session_id)
-    stripped = title.strip()
-    if not stripped:
-        raise ValueError("title must be non-empty")
-    _append(
-        session_id,
-        one_of(directory, dir),
-        {"type": "custom-title", "customTitle": stripped, "sessionId": session_id},
-    )
+    record: dict[str, object] = {
+        "type": "custom-title",
+        "customTitle": required_title(title),
+        "sessionId": session_id,
+    }
+    _append(session_id, one_of(directory, dir), record)
 
 
 def tag_session(
@@ -66,10 +64,9 @@ def tag_session(
     is no such session.
     """
     require_session_id(session_id)
-    clean = "" if tag is None else _visible(tag).strip()
-    if tag is not None and not clean:
-        raise ValueError("tag must be non-empty (use None to clear)")
-    _append(session_id, one_of(directory, dir), {"type": "tag", "tag": clean, "sessionId": session_id})
+    _append(
+        session_id, one_of(directory, dir), {"type": "tag", "tag": visible_tag(tag), "sessionId": session_id}
+    )
 
 
 def archive_session(session_id: str, directory: Directory = None, *, dir: Directory = None) -> None:
@@ -103,6 +100,22 @@ def delete_session(session_id: str, directory: Directory = None, *, dir: Directo
     elif folder.exists():
         shutil.rmtree(folder)
     sync_folder(path.parent)
+
+
+def required_title(title: str) -> str:
+    """The title without surrounding whitespace; ValueError if nothing is left."""
+    stripped = title.strip()
+    if not stripped:
+        raise ValueError("title must be non-empty")
+    return stripped
+
+
+def visible_tag(tag: str | None) -> str:
+    """The tag without invisible characters, empty for None; ValueError if nothing is left."""
+    clean = "" if tag is None else _visible(tag).strip()
+    if tag is not None and not clean:
+        raise ValueError("tag must be non-empty (use None to clear)")
+    return clean
 
 
 def require_session_id(session_id: str) -> str:

@@ -44,18 +44,38 @@ def fork_session(
     FileNotFoundError if there is no such session.
     """
     require_session_id(session_id)
-    if up_to_message_id and not is_session_id(up_to_message_id):
-        raise ValueError(f"Invalid up_to_message_id: {up_to_message_id}")
+    require_message_id(up_to_message_id)
     path = require_session(session_id, one_of(directory, dir))
-    fork = _Fork(session_id, str(uuid4()), iso_now(), branch, (title or "").strip())
+    fork = str(uuid4())
     source = open_transcript(path, os.O_RDONLY)
     try:
-        cut = _cut(source, session_id, up_to_message_id) if up_to_message_id else Cut()
-        with new_file(path.with_name(f"{fork.id}{TRANSCRIPT}")) as target:
-            fork.write(source, target, cut)
+        with new_file(path.with_name(f"{fork}{TRANSCRIPT}")) as target:
+            copy_transcript(source, target, session_id, fork, Wanted(up_to_message_id, title, branch))
     finally:
         os.close(source)
-    return ForkSessionResult(session_id=fork.id)
+    return ForkSessionResult(session_id=fork)
+
+
+def require_message_id(message_id: str | None) -> None:
+    """ValueError if a message to fork at is given by an id that is not well-formed."""
+    if message_id and not is_session_id(message_id):
+        raise ValueError(f"Invalid up_to_message_id: {message_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a fork is to have: everything, or what was said up to a message; its title; the branch to resume."""
+
+    up_to_message_id: str | None = None
+    title: str | None = None
+    branch: Branch = "sdk"
+
+
+def copy_transcript(source: int, target: int, session_id: str, fork: str, wanted: Wanted) -> None:
+    """Write the transcript of the new session `fork` into an open file; `source` is that of the session itself."""
+    until = wanted.up_to_message_id
+    cut = _cut(source, session_id, until) if until else Cut()
+    _Fork(session_id, fork, iso_now(), wanted.branch, (wanted.title or "").strip()).write(source, target, cut)
 
 
 # Where to cut

@@ -140,7 +140,7 @@ def _infos(
         if metadata is None or (metadata.is_programmatic and not include_programmatic):
             continue
         own = os.path.join(folder, session_id) if session_id in scan.owners[number] else None
-        info = _info(session_id, metadata, modified, found.st_size, path, own)
+        info = session_info(session_id, metadata, modified, found.st_size, path, own)
         if info is not None:
             seen.add(session_id)
             yield info
@@ -170,15 +170,15 @@ def get_session_info(
         return None
     modified = (found.st_mtime_ns + 500_000) // 1_000_000
     project = _project_path(path.parent, given) if given and metadata.cwd is None else None
-    return _info(session_id, metadata, modified, found.st_size, project, str(path.with_suffix("")))
+    return session_info(session_id, metadata, modified, found.st_size, project, str(path.with_suffix("")))
 
 
 def _project_path(folder: Path, directory: str | os.PathLike[str]) -> str | None:
     return next((path for found, path in paths.folders_of(directory) if found == folder), None)
 
 
-def _info(
-    session_id: str, metadata: Metadata, modified: int, size: int, path: str | None, own: str | None
+def session_info(
+    session_id: str, metadata: Metadata, modified: int, size: int | None, path: str | None, own: str | None
 ) -> SDKSessionInfo | None:
     """The session as lists show it, or None if they leave it out; `own` is the session's own folder."""
     if metadata.is_sidechain:

@@ -14,7 +14,7 @@ from hitherto.claude import lines, paths
 from hitherto.claude.chain import NOTHING, Link, is_aside, is_queued_prompt, is_spoken
 from hitherto.claude.lines import Damage
 from hitherto.claude.paths import read_sidecar, session_folder
-from hitherto.claude.transcript import damage_of, read_transcript
+from hitherto.claude.transcript import Transcript, damage_of, read_transcript
 from hitherto.claude.tree import Branch, conversation, subagent_conversation
 
 log = logging.getLogger(__name__)
@@ -74,9 +74,14 @@ def get_session_messages(
     def visible(entry: Link) -> bool:
         if entry.type == "system":
             return include_system_messages and not entry.is_meta
-        return (is_spoken(entry) or is_queued_prompt(entry)) and not is_aside(entry)
+        return is_shown(entry)
 
     return _read(path, lambda links: conversation(links, branch), visible, limit, offset) if path else []
+
+
+def is_shown(entry: Link) -> bool:
+    """Whether an entry is a message that was said in the conversation itself."""
+    return (is_spoken(entry) or is_queued_prompt(entry)) and not is_aside(entry)
 
 
 def list_subagents(session_id: str, directory: Directory = None, *, dir: Directory = None) -> list[str]:
@@ -99,7 +104,11 @@ def get_subagent_messages(
     if path is None:
         return []
     messages = _read(path, subagent_conversation, is_spoken, limit, offset)
-    meta = read_sidecar(path.with_suffix(".meta.json"))
+    return with_origin(messages, read_sidecar(path.with_suffix(".meta.json")))
+
+
+def with_origin(messages: list[SessionMessage], meta: dict[str, Any]) -> list[SessionMessage]:
+    """The messages of a subagent with what its metadata says of the call and the agent that started it."""
     call, parent = meta.get("toolUseId"), meta.get("parentAgentId")
     for message in messages:
         message.parent_tool_use_id = call if isinstance(call, str) else None
@@ -120,16 +129,26 @@ def _read(
     limit: int | None,
     offset: int,
 ) -> list[SessionMessage]:
-    """One page of the chosen and visible messages; only these are decoded."""
     try:
         transcript = read_transcript(path)
         if transcript.damage:
             log.warning("transcript of session %s is damaged: %s", path.stem, transcript.damage)
-        links = transcript.links
-        shown = (place for place in chosen(links) if visible(links[place]))
-        return [_message(entry) for entry in transcript.full(_page(shown, limit, offset))]
+        return messages_of(transcript, chosen, visible, limit, offset)
     except OSError:
         return []
+
+
+def messages_of(
+    transcript: Transcript,
+    chosen: Callable[[Sequence[Link]], list[int]],
+    visible: Callable[[Link], bool],
+    limit: int | None,
+    offset: int,
+) -> list[SessionMessage]:
+    """One page of the chosen and visible messages; only these are decoded."""
+    links = transcript.links
+    shown = (place for place in chosen(links) if visible(links[place]))
+    return [_message(entry) for entry in transcript.full(_page(shown, limit, offset))]
 
 
 def _page(rows: Iterator[T], limit: int | None, offset: int) -> list[T]:
@@ -170,10 +189,10 @@ def _queued_message(entry: Link) -> dict[str, Any]:
 
 def _subagents(session_id: str, directory: str | os.PathLike[str] | None) -> Iterator[tuple[str, Path]]:
     path = paths.find_session(session_id, directory)
-    return _agent_files(session_folder(path) / "subagents") if path else iter(())
+    return agent_files(session_folder(path) / "subagents") if path else iter(())
 
 
-def _agent_files(folder: Path) -> Iterator[tuple[str, Path]]:
+def agent_files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Ids and transcripts of the agents below a folder, by name; links are not followed."""
     try:
         with os.scandir(folder) as found:
@@ -182,7 +201,7 @@ def _agent_files(folder: Path) -> Iterator[tuple[str, Path]]:
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _agent_files(Path(entry.path))
+            yield from agent_files(Path(entry.path))
         elif _is_agent_file(entry):
             yield entry.name.removeprefix(_AGENT).removesuffix(paths.TRANSCRIPT), Path(entry.path)
 

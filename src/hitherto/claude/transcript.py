@@ -82,12 +82,13 @@ def read_transcript(path: Path) -> Transcript:
     descriptor = open_transcript(path, os.O_RDONLY)
     try:
         large = os.fstat(descriptor).st_size > WHOLE
-        return _read_large(path, descriptor) if large else _read_whole(descriptor)
+        return _read_large(path, descriptor) if large else read_open(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _read_whole(descriptor: int) -> Transcript:
+def read_open(descriptor: int) -> Transcript:
+    """The links in an open file, all of them in memory."""
     links: list[Link] = []
     damage = UNHARMED
     for _, block, size in lines.read_blocks(descriptor):

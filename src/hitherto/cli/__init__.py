@@ -26,12 +26,15 @@ COMMANDS: dict[str, CommandRow] = {
     "show": CommandRow("hitherto.cli.commands.show", "Show a session and its messages."),
     "search": CommandRow("hitherto.cli.commands.search", "Find sessions by what was said in them."),
     "diff": CommandRow("hitherto.cli.commands.diff", "Show what a session changed in files."),
-    "log": CommandRow("hitherto.cli.commands.log", "List the sessions that changed a file, newest first."),
+    "log": CommandRow("hitherto.cli.commands.log", "List who changed a file, or what changed last."),
     "why": CommandRow(
         "hitherto.cli.commands.why", "Show which sessions made a commit, and the prompts behind it."
     ),
     "blame": CommandRow(
         "hitherto.cli.commands.blame", "Show which session wrote each line of a file, and why."
+    ),
+    "trace": CommandRow(
+        "hitherto.cli.commands.trace", "Print which lines agents wrote, as Agent Trace records."
     ),
     "sync": CommandRow("hitherto.cli.commands.sync", "Import your agents' sessions and keep them in sync."),
     "sources": CommandRow(
@@ -52,6 +55,9 @@ COMMANDS: dict[str, CommandRow] = {
     "fork": CommandRow("hitherto.cli.commands.fork", "Start a new session from any message of another."),
     "rewind": CommandRow("hitherto.cli.commands.rewind", "Go back to an earlier message of a session."),
     "checkpoints": CommandRow("hitherto.cli.commands.checkpoints", "List the checkpoints of a session."),
+    "episodes": CommandRow(
+        "hitherto.cli.commands.episodes", "List the parts of a session from one reset to the next."
+    ),
     "restore": CommandRow(
         "hitherto.cli.commands.restore", "Restore a checkpoint, or a transcript that an agent deleted."
     ),
@@ -85,7 +91,7 @@ COMMANDS: dict[str, CommandRow] = {
     ),
     "watch": CommandRow("hitherto.cli.commands.watch", "Follow changes as they happen."),
     "token": CommandRow(
-        "hitherto.cli.commands.token", "Create, list and revoke access tokens for the server."
+        "hitherto.cli.commands.token", "Create, list, replace and revoke access tokens for the server."
     ),
     "admin": CommandRow("hitherto.cli.commands.admin", "Set up the database of a store."),
     "serve": CommandRow("hitherto.cli.commands.serve", "Start the server: web page, gateway, ACP and MCP."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hitherto.edits.origins import Repository
@@ -21,6 +21,9 @@ OUTPUT_BYTES = 256 * 1024 * 1024
 CONTEXT_LINES = 400
 COMMITS = 1_000
 """So many commits of a range are looked at."""
+EARLIER_COMMITS = 50
+EARLIER_SECONDS = 90 * 86_400
+"""So many commits before another, and no older ones, are looked through for lines that it brings back."""
 HARMLESS = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -96,13 +99,45 @@ class Git:
         )
         return [self._commit(*line.split(" ", 2)) for line in listed.splitlines()]
 
+    def head(self) -> Commit | None:
+        """The commit that is checked out; None before the first."""
+        if self._run("rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}").returncode:
+            return None
+        return self.commits("HEAD")[0]
+
+    def has(self, path: str) -> bool:
+        """Whether HEAD has a file of this path within the repository."""
+        return bool(self._text("ls-tree", "--full-tree", "-z", "HEAD", "--", path))
+
     def diff(self, commit: Commit) -> str:
-        """What a commit changed, beside its first parent."""
+        """What a commit changed, beside its first parent. Raises `InvalidInput` if a shallow clone lacks that."""
+        head = self._text("cat-file", "commit", commit.id).partition("\n\n")[0]
+        if commit.parent is None and "\nparent " in head:
+            raise InvalidInput(
+                f"this clone does not have the parent of {commit.id[:12]}: get it with git fetch --deepen=1"
+            )
         between = [commit.parent, commit.id] if commit.parent else ["--root", commit.id]
         return self._text(
             "diff-tree", "-p", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color",
             "--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", f"-U{CONTEXT_LINES}", *between, "--",
         )  # fmt: skip
+
+    def earlier(self, commit: Commit, paths: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """Commits before this one that changed any of these files: when each was written (ms), and what it changed; the newest first.
+        None in a clone that lacks some of that."""
+        if commit.parent is None:
+            return
+        done = self._run(
+            "log", f"--max-count={EARLIER_COMMITS}", f"--max-age={commit.until // 1_000 - EARLIER_SECONDS}",
+            "--format=%x00%at", "-p", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
+            "--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", commit.parent, "--", *paths,
+        )  # fmt: skip
+        if done.returncode:
+            return
+        for part in done.stdout.decode("utf-8", "replace").split("\0")[1:]:
+            written, _, diff = part.partition("\n")
+            if written.isdigit():  # a file may have this character too
+                yield int(written) * 1_000, diff
 
     def blame(self, path: str) -> list[BlamedLine]:
         """The lines of a file in HEAD."""
@@ -162,6 +197,8 @@ class Git:
         except FileNotFoundError:
             what = "git is not installed" if os.path.isdir(self._folder) else f"no folder {self._folder!r}"
             raise InvalidInput(what) from None
+        except ValueError:
+            raise InvalidInput("a name may not contain a NUL character") from None
         except NotADirectoryError:
             raise InvalidInput(f"{self._folder!r} is not a folder") from None
         except subprocess.TimeoutExpired:

@@ -11,7 +11,7 @@ import msgspec
 
 from hitherto.edits.calls import edits_of, is_told_by_result
 from hitherto.edits.edit import Edit
-from hitherto.edits.lines import MARKED_LINES, call_mark, line_marks, name_mark, shingle_marks, words_of
+from hitherto.edits.lines import MARKED_LINES, added_marks, call_mark, name_mark
 from hitherto.model import Entry, ToolCall, ToolResult
 
 
@@ -130,7 +130,5 @@ def _marks(key: bytes, call: str, edit: Edit, *, failed: bool) -> list[int]:
     found = [call_mark(key, call), *{name_mark(key, path) for path in (edit.path, edit.to) if path}]
     notebook = edit.path.endswith(".ipynb")
     for hunk in () if failed else edit.hunks:
-        lines = hunk.added[:MARKED_LINES]
-        found += line_marks(key, lines, notebook=notebook)
-        found += shingle_marks(key, words_of(lines))
+        found += added_marks(key, hunk.added[:MARKED_LINES], notebook=notebook)
     return list(dict.fromkeys(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
@@ -44,12 +45,17 @@ class Edit(Value, frozen=True):
         return sum(len(hunk.removed) for hunk in self.hunks)
 
 
-def lines_of(text: str) -> tuple[str, ...]:
+def all_lines(text: str) -> list[str]:
     """The lines of a text, whatever ends them."""
     lines = text.replace("\r\n", "\n").split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    return tuple(lines[:MOST_LINES])
+    return lines
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a text that an edit has, as far as they are looked at."""
+    return tuple(all_lines(text)[:MOST_LINES])
 
 
 def compared(old: str, new: str) -> tuple[Hunk, ...]:
@@ -58,14 +64,26 @@ def compared(old: str, new: str) -> tuple[Hunk, ...]:
     if old and new and old.endswith("\n") != new.endswith("\n"):
         # A piece that ends with a line end, in place of one that does not, leaves an empty line behind it.
         before, after = (*before, *[""] * old.endswith("\n")), (*after, *[""] * new.endswith("\n"))
+    return tuple(Hunk(before[a:b], after[c:d]) for a, b, c, d in differences(before, after))
+
+
+def differences(
+    before: Sequence[str], after: Sequence[str], most: int = COMPARED_LINES
+) -> list[tuple[int, int, int, int]]:
+    """Where lines differ: in place of those from `a` to `b` stand those from `c` to `d`, for each (a, b, c, d). More than `most` lines
+    that are not the same at the beginning or the end differ as a whole."""
     start, least = 0, min(len(before), len(after))
     while start < least and before[start] == after[start]:
         start += 1
     end = 0
     while end < least - start and before[-1 - end] == after[-1 - end]:
         end += 1
-    before, after = before[start : len(before) - end], after[start : len(after) - end]
-    if not before or not after or len(before) + len(after) > COMPARED_LINES:
-        return (Hunk(before, after),) if before or after else ()
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    return tuple(Hunk(before[a:b], after[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if not old or not new or len(old) + len(new) > most:
+        return [(start, start + len(old), start, start + len(new))] if old or new else []
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return [
+        (a + start, b + start, c + start, d + start)
+        for tag, a, b, c, d in matcher.get_opcodes()
+        if tag != "equal"
+    ]

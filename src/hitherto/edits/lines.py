@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import accumulate, chain
 
-_SPACE = re.compile(r"\s+")
-_QUOTES = str.maketrans({"'": '"', "`": '"', "\u201c": '"', "\u201d": '"', "\u2018": '"', "\u2019": '"'})
+_QUOTES = ("'", "`", "\u201c", "\u201d", "\u2018", "\u2019")
 _WORD = re.compile(r"\w+")
 _CELL = re.compile(r'\s*"(.*?)(?:\\n)?",?\s*')
 _COMMON = re.compile(
@@ -29,18 +30,32 @@ def plain(line: str, *, notebook: bool = False) -> str:
     """A line without what a formatter changes: white space, kinds of quotes, a comma or semicolon at its end."""
     if notebook and (cell := _CELL.fullmatch(line)):
         line = re.sub(r"\\(.)", r"\1", cell[1])
-    return _SPACE.sub("", line).translate(_QUOTES).rstrip(",;")
+    line = "".join(line.split())
+    for quote in _QUOTES:
+        line = line.replace(quote, '"')
+    return line.rstrip(",;")
 
 
 def weight(line: str) -> int:
     """How much a line tells of who wrote it: 0 nothing, 1 a little, 2 something, 3 much."""
-    words = _WORD.findall(line)
+    return _weight(line, _WORD.findall(line))
+
+
+def _weight(line: str, words: Sequence[str]) -> int:
     size = sum(map(len, words))
     if not size:
         return 0
     if size < SHORT or len(words) < 2 or _COMMON.match(line):
         return 1
     return 3 if size >= LONG and len(set(words)) > WORDS - 2 else 2
+
+
+def added_marks(key: bytes, lines: Sequence[str], *, notebook: bool = False) -> list[int]:
+    """Marks of the lines that tell something, and of some of the runs of words in all of them."""
+    words = [_WORD.findall(line) for line in lines]
+    told = (line for line, said in zip(lines, words, strict=True) if _weight(line, said) > 1)
+    marks = [mark(key, "line", plain(line, notebook=notebook)) for line in told]
+    return [*marks, *shingle_marks(key, list(chain.from_iterable(words)))]
 
 
 def words_of(lines: Iterable[str]) -> list[str]:
@@ -50,8 +65,15 @@ def words_of(lines: Iterable[str]) -> list[str]:
 
 def mark(key: bytes, kind: str, text: str) -> int:
     """A number that stands for a text, for whoever has the key."""
-    data = f"{kind}\0{text}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=MARK_BYTES, key=key).digest(), "little")
+    state = _begun(key, kind).copy()
+    state.update(text.encode("utf-8", "surrogatepass"))
+    return int.from_bytes(state.digest(), "little")
+
+
+@lru_cache(maxsize=64)
+def _begun(key: bytes, kind: str) -> blake2b:
+    """What all marks of a kind begin with: to go on from there takes half as long."""
+    return blake2b(f"{kind}\0".encode(), digest_size=MARK_BYTES, key=key)
 
 
 def line_marks(key: bytes, lines: Iterable[str], *, notebook: bool = False) -> Iterator[int]:
@@ -63,10 +85,15 @@ def line_marks(key: bytes, lines: Iterable[str], *, notebook: bool = False) -> I
 
 def shingle_marks(key: bytes, words: Sequence[str]) -> Iterator[int]:
     """Marks of some of the runs of words: the same of them wherever the run stands."""
-    for start in range(len(words) - WORDS + 1):
-        found = mark(key, "words", " ".join(words[start : start + WORDS]))
-        if not found % SAMPLED:
-            yield found
+    begun = _begun(key, "words").copy
+    pieces = [word.encode("utf-8", "surrogatepass") for word in words]
+    text, starts = b" ".join(pieces), [0, *accumulate(len(piece) + 1 for piece in pieces)]
+    for start, end in zip(starts, starts[WORDS:], strict=False):
+        state = begun()
+        state.update(text[start : end - 1])
+        # The lowest bits of the mark stand in its first byte.
+        if not (digest := state.digest())[0] % SAMPLED:
+            yield int.from_bytes(digest, "little")
 
 
 def name_mark(key: bytes, path: str) -> int:

@@ -60,13 +60,14 @@ class Repository(Value, frozen=True):
 
 
 class LineOrigin(Value, frozen=True):
-    """The session and the message that wrote a line, how sure that is (0 to 1), and the prompt that led to it."""
+    """The session and the message that wrote a line, how sure that is (0 to 1), the prompt that led to it, and the model."""
 
     session: str
     message: str
     at: int
     confidence: float
     prompt: str | None = None
+    model: str | None = None
 
 
 class Suspect(NamedTuple):
@@ -80,6 +81,7 @@ class Suspect(NamedTuple):
     exact: bool
     path: str
     closeness: dict[str, int]
+    model: str | None = None
 
 
 class Claim(NamedTuple):
@@ -342,7 +344,11 @@ def _bridge(looked: Sequence[_Looked], claims: list[Claim | None]) -> None:
 
 def _origin(suspect: Suspect, claim: Claim) -> LineOrigin:
     return LineOrigin(
-        session=suspect.session, message=suspect.message, at=suspect.at, confidence=claim.confidence
+        session=suspect.session,
+        message=suspect.message,
+        at=suspect.at,
+        confidence=claim.confidence,
+        model=suspect.model,
     )
 
 

@@ -12,6 +12,9 @@ from hitherto.edits.edit import Edit, Hunk, lines_of
 COMMAND_CHARS = 200_000
 COMMANDS = 200
 _HERE = re.compile(r"<<(-?)\s*(['\"]?)([A-Za-z_][\w.-]*)\2")
+# Splitting a command into words takes long, and few of them change a file.
+_MAY_CHANGE = re.compile(r"<<|\b(?:mv|rm)\b|\bsed\b(?=.*-i)", re.DOTALL)
+_NAMED = re.compile(r"\b(?:cat|cd|mv|rm|sed|tee)\b")
 _SPLIT = re.compile(r"\s*(?:&&|\|\||;)\s*")
 _UNPLAIN = frozenset("$`*?{(")
 """What the shell would still have to work out."""
@@ -19,9 +22,9 @@ _UNPLAIN = frozenset("$`*?{(")
 
 def edits_of(command: str) -> Iterator[Edit]:
     """The edits that a command plainly makes, in order."""
-    folder = ""
-    for line, body in _commands(command[:COMMAND_CHARS]):
-        for each in _SPLIT.split(line):
+    folder, command = "", command[:COMMAND_CHARS]
+    for line, body in _commands(command) if _MAY_CHANGE.search(command) else ():
+        for each in filter(_NAMED.search, _SPLIT.split(line)):
             words = _words(each)
             if words[:1] == ["cd"]:
                 folder = _joined(folder, words[1]) if len(words) == 2 and _is_plain(words[1]) else folder

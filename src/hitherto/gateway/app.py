@@ -26,6 +26,7 @@ from hitherto.gateway.transport.responses import (
     Refusal,
     ending,
     forbidden,
+    out_of_reach,
     refuse,
     reply,
     unless_left,
@@ -108,6 +109,7 @@ async def _serve_agent(agent: Agent, socket: Socket) -> None:
 READY_SECONDS = 2.0
 HEALTHY = b'{"status":"ok"}'
 READY = b'{"status":"ready"}'
+ORDERING = b'{"status":"ready","search":"being put in the order of time"}'
 ENDING = b'{"status":"ending"}'
 NO_STORE = b'{"status":"the store does not respond"}'
 
@@ -119,9 +121,10 @@ async def readiness(sessions: Sessions, *, ending: bool) -> tuple[int, bytes]:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await sessions.tokens.generation()
+            ordering = await sessions.admin.unordered() > 0
     except (HithertoError, TimeoutError):
         return 503, NO_STORE
-    return 200, READY
+    return 200, ORDERING if ordering else READY
 
 
 class History:
@@ -136,6 +139,8 @@ class History:
             caller = await state.authenticate(scope)
             if not caller.may("read"):
                 raise forbidden("read")
+            if caller.is_restricted:
+                raise out_of_reach()
             body = await body_of_caller(state, caller, scope, receive) if scope["method"] == "POST" else b""
         except Refusal as refusal:
             await refuse(scope, send, refusal)

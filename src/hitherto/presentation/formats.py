@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from hitherto.model import Session
+from hitherto.edits.changes import EditCounts
+from hitherto.model import Found, Session
 from hitherto.values.days import DAY_MS
-from hitherto.values.requests import UsageSum
+from hitherto.values.usage.requests import UsageSum
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, DAY_MS
 _UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
@@ -46,6 +47,20 @@ def counted(number: int, what: str) -> str:
     return f"{number} {plural(number, what)}"
 
 
+def changed(counts: EditCounts) -> str:
+    """What edits changed: +36 −3, 2 files; nothing if there are none."""
+    return f"+{counts.added} −{counts.removed}, {counted(counts.files, 'file')}" if counts.files else ""
+
+
+def found(what: Found) -> str:
+    """How much a search finds: `3 hits in 2 sessions`, `1,000+ hits in 214+ sessions`."""
+    more = "+" * what.more
+    sessions = f"{what.sessions:,}{more} {plural(what.sessions + what.more, 'session')}"
+    return (
+        f"{what.hits:,}{more} {plural(what.hits + what.more, 'hit')} in {sessions}" if what.hits else sessions
+    )
+
+
 def cost(dollars: float) -> str:
     """An amount of money; what is less than a cent is not nothing."""
     if 0 < dollars < 0.01:
@@ -53,16 +68,29 @@ def cost(dollars: float) -> str:
     return f"${dollars:,.2f}" if dollars < 1_000 else f"${dollars:,.0f}"
 
 
-def about_cost(used: UsageSum) -> str:
+def exact_cost(dollars: float) -> str:
+    """An amount of money; of less than a cent its hundredths too."""
+    return f"${dollars:.4f}" if 0 < dollars < 0.01 else cost(dollars)
+
+
+def about_cost(used: UsageSum, form: Callable[[float], str] = cost) -> str:
     """What was used in money: `≈` before it if some is estimated, `+` behind it if some requests have no known price."""
     if used.cost is None:
         return "?" if used.requests else "$0.00"
-    return f"{'≈' if used.is_estimated else ''}{cost(used.cost)}{'+' if used.unpriced else ''}"
+    return f"{'≈' if used.is_estimated else ''}{form(used.cost)}{'+' if used.unpriced else ''}"
 
 
-def exact_cost(dollars: float) -> str:
-    """An amount of money to the hundredth of a cent."""
-    return f"${dollars:.4f}"
+def duration(ms: int) -> str:
+    """How long something took: 0.4 s, 41 s, 12 min, 3 h 20 min, 2 d 4 h."""
+    if ms < 10_000:
+        return f"{ms / 1_000:.1f} s"
+    if ms < MINUTE:
+        return f"{ms // 1_000} s"
+    if ms < HOUR:
+        return f"{ms // MINUTE} min"
+    large, small, names = (HOUR, MINUTE, ("h", "min")) if ms < DAY else (DAY, HOUR, ("d", "h"))
+    rest = ms % large // small
+    return f"{ms // large} {names[0]}{f' {rest} {names[1]}' if rest else ''}"
 
 
 def age(at: int, now: int) -> str:
@@ -141,18 +169,18 @@ def title(session: Session) -> str:
     return session.title or "(no title)"
 
 
-def marks(session: Session) -> str:
-    """What is special about a session: pinned, archived, its status unless idle, its tags."""
-    return " ".join(_marks(session))
+def marks(session: Session, *, failed: bool = False) -> str:
+    """What is special about a session: pinned, archived, its status unless idle, its tags. `failed`: its last turn did."""
+    return " ".join(_marks(session, failed=failed))
 
 
-def _marks(session: Session) -> Iterator[str]:
+def _marks(session: Session, *, failed: bool) -> Iterator[str]:
     if session.pinned:
         yield "pinned"
     if session.archived:
         yield "archived"
-    if session.status != "idle":
-        yield session.status
+    if session.status != "idle" or failed:
+        yield "failed" if session.status == "idle" else session.status
     yield from (f"#{tag}" for tag in session.tags)
 
 

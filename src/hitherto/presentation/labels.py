@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from hitherto.clean_text import clean, clean_lines
-from hitherto.model import Audio, Entry, Image, Part, Resource, ResourceLink, Text, ToolResult
+from hitherto.model import EPISODE, Audio, Entry, Image, Part, Resource, ResourceLink, Text, ToolResult
 
 SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 SUMMARY = "Summary of earlier messages"
+EPISODES = {
+    "daily": "New episode, after the daily reset",
+    "idle": "New episode, after a silence",
+    "manual": "New episode, after a reset",
+}
+"""The headings of episodes, by why the one before ended."""
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -19,8 +25,15 @@ NAME_CHARS = 100
 
 def speaker(entry: Entry, *, mark: bool) -> str:
     """The heading of a message: who speaks, by name if that is known."""
+    if mark:
+        return episode(entry) or SUMMARY
     name = sender_name(entry)
-    return SUMMARY if mark else f"{SPEAKERS[entry.role]} {name}" if name else SPEAKERS[entry.role]
+    return f"{SPEAKERS[entry.role]} {name}" if name else SPEAKERS[entry.role]
+
+
+def episode(entry: Entry) -> str:
+    """The heading of the episode that begins with this entry; empty if none does."""
+    return EPISODES.get(str(entry.meta.get(EPISODE)), "New episode") if EPISODE in entry.meta else ""
 
 
 def sender_name(entry: Entry) -> str:

@@ -44,9 +44,12 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
         query: str, limit: int = 10, cursor: str | None = None, order: Order = "best"
     ) -> Any:
         """Search all earlier conversations. Ask a question, or give words: any of them will do, in any form, and rare ones
-        count for more. "phrases" and prefix* work, and so do title: tag: cwd: agent: role: before: after:. Returns one hit
-        per session, best match first; with order "newest", messages that contain all words, newest first. To read around
-        a hit, call sessions_read with `around` set to its message_id. Pass `cursor` to get the next page."""
+        count for more. "phrases", prefix* and -word work, and so do these fields: project: agent: source: branch: cwd: channel:
+        tag: title: is: (archived, failed, pinned, …) role: from: model: tool: has: (edit, error, image, code, …) file: after:
+        before: on: (2026-11-01, yesterday, last-week, 7d). Several values: project:a,b; to leave out: -tag:x. Returns one hit per
+        session, best match first, and in `found` how much there is in all; with order "newest", messages that contain all
+        words, newest first. To read around a hit, call sessions_read with `around` set to its message_id. Pass `cursor` to get
+        the next page."""
         return await recall().search(query, limit, cursor, order)
 
     @tool
@@ -78,8 +81,9 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
 
     @tool
     @_as_json
-    async def changes_search(file: str, limit: int = 20) -> Any:
-        """List the sessions that changed a file, the one that did last first. `file` is the end of its path."""
+    async def changes_search(file: str | None = None, limit: int = 20) -> Any:
+        """List the sessions that changed a file, the one that did last first. `file` is the end of its path; without it, the
+        files that sessions changed last are listed."""
         return await recall().changes(file, limit)
 
     @tool

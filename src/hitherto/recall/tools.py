@@ -33,6 +33,7 @@ from hitherto.model import (
     plain_text,
     search_text,
 )
+from hitherto.presentation import formats
 from hitherto.secrets import BEYOND, CUT, redact, without_half_a_word
 from hitherto.service import Sessions
 from hitherto.service.search.question import looked_for
@@ -54,7 +55,7 @@ _LAST_WORD = re.compile(r"\S*$")
 
 
 class SessionRow(Value, frozen=True, omit_defaults=True):
-    """A session. Times are in ms since 1970."""
+    """A session. Times are in ms since 1970; messages are those of the conversation."""
 
     session_id: str
     title: str | None
@@ -80,10 +81,12 @@ class FoundMessage(Value, frozen=True, omit_defaults=True):
 
 
 class SearchAnswer(Value, frozen=True):
-    """Best match first, or newest. Pass `cursor` to get the next page; null at the end."""
+    """Best match first, or newest. Pass `cursor` to get the next page; null at the end. `found` says how much there is in all, with the
+    first page."""
 
     hits: tuple[FoundMessage, ...]
     cursor: str | None
+    found: str | None = None
 
 
 class RecentAnswer(Value, frozen=True):
@@ -199,7 +202,12 @@ class Recall:
         if not query.strip():
             raise InvalidInput("the query is empty: give the words to search for")
         found = await self._sessions.search(
-            self._who, query, cursor=cursor, limit=_bounded(limit, HITS), order=order
+            self._who,
+            query,
+            cursor=cursor,
+            limit=_bounded(limit, HITS),
+            order=order,
+            count=cursor is None,
         )
         entries = [await self._found(hit) for hit in found.hits]
         snippets = await self._beside(_snippets, entries, looked_for(query, order))
@@ -216,7 +224,8 @@ class Recall:
             )
             for hit, snippet in zip(found.hits, snippets, strict=True)
         ]
-        return SearchAnswer(hits=tuple(hits), cursor=found.cursor)
+        total = None if found.found is None else formats.found(found.found)
+        return SearchAnswer(hits=tuple(hits), cursor=found.cursor, found=total)
 
     async def recent(
         self, folder: str | None = None, limit: int = 20, cursor: str | None = None
@@ -225,7 +234,12 @@ class Recall:
         page = await self._sessions.find(
             self._who, Filter(cwd=folder), cursor=cursor, limit=_bounded(limit, RECENT)
         )
-        return RecentAnswer(sessions=tuple(map(self._row, page.sessions)), cursor=page.cursor)
+        used = await self._sessions.spending.numbers(self._who, [each.id for each in page.sessions])
+        rows = [
+            self._row(each, used[each.id].messages if each.id in used else each.message_count)
+            for each in page.sessions
+        ]
+        return RecentAnswer(sessions=tuple(rows), cursor=page.cursor)
 
     async def read(
         self,
@@ -253,15 +267,20 @@ class Recall:
         fitting: list[ReadMessage] = await self._beside(_fitting_messages, page.raw, from_end)
         whole = len(fitting) == len(page.raw)
         return ReadAnswer(
-            session=self._row(session),
+            session=self._row(session, page.total),
             messages=tuple(replace(each, link=self._link(known, each.message_id)) for each in fitting),
             before=page.previous if whole or not from_end else fitting[0].message_id,
             after=page.next if whole or from_end else fitting[-1].message_id,
         )
 
-    async def changes(self, file: str, limit: int = 20) -> TouchedAnswer:
-        """Sessions that changed a file."""
-        found = await self._sessions.edits.touched(self._who, file, limit=_bounded(limit, RECENT))
+    async def changes(self, file: str | None = None, limit: int = 20) -> TouchedAnswer:
+        """Sessions that changed a file, or the files that sessions changed last."""
+        edits, most = self._sessions.edits, _bounded(limit, RECENT)
+        found = await (
+            edits.recent(self._who, limit=most)
+            if file is None
+            else edits.touched(self._who, file, limit=most)
+        )
         return TouchedAnswer(
             sessions=tuple(
                 TouchedBy(
@@ -347,12 +366,12 @@ class Recall:
             return None
         return replace(entry, parts=tuple(map(_shorter, entry.parts)))
 
-    def _row(self, session: Session) -> SessionRow:
+    def _row(self, session: Session, messages: int) -> SessionRow:
         return SessionRow(
             session_id=session.id,
             title=_title(session.title),
             updated_at=session.updated_at,
-            messages=session.message_count,
+            messages=messages,
             link=self._link(session.id, None),
             agent=session.source or session.agent_id,
             folder=session.cwd,

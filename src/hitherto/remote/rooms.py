@@ -141,6 +141,7 @@ class RemoteTransfer(Transfer):
         payloads: Sequence[bytes],
         *,
         raw: Sequence[PackedCopy] = (),
+        words: Sequence[str] = (),  # noqa: ARG002 - the server looks itself
         **how: Any,
     ) -> SyncResult:
         """See `Transfer`; sent unpacked, so that the server packs what it keeps itself."""

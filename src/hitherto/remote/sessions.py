@@ -22,6 +22,8 @@ R = TypeVar("R", bound=Room)
 class RemoteSessions(Sessions):
     """The sessions of the token's owner on a server. The caller is always the token's owner, whatever `who` says."""
 
+    is_here = False
+
     def __init__(
         self,
         connection: ServerConnection,

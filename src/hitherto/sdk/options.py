@@ -188,12 +188,13 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 """Option → how its value is read."""
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """The name as JavaScript spells it."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest))
 
 
-SPELLINGS = {spelling: name for name in CHECKS for spelling in (name, _camel(name))}
+SPELLINGS = {spelling: name for name in CHECKS for spelling in (name, camel(name))}
 
 
 def servers_of(given: object) -> tuple[McpServer, ...]:

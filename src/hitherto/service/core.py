@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.model import Principal, Session
-from hitherto.ports import Reader, Record, Store, Writer
+from hitherto.ports import Ahead, Reader, Record, Store, Writer
 from hitherto.summariser import CompactionPolicy
 from hitherto.values.keys import is_ephemeral
 
@@ -112,7 +112,7 @@ class _Transaction:
     def __init__(self, tx: Writer, secret: bytes) -> None:
         self._tx, self.secret = tx, secret
 
-    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[Reader], Awaitable[T]], ahead: Ahead | None = None) -> T:  # noqa: ARG002
         return await work(self._tx)
 
     async def write(
@@ -121,6 +121,11 @@ class _Transaction:
         about: str | None = None,  # noqa: ARG002 - it is being written already
     ) -> T:
         return await work(self._tx)
+
+
+def whole(tx: Writer) -> Writer:
+    """The transaction itself, where somebody is shown only a part: for what has to be done everywhere."""
+    return cast("Writer", getattr(tx, "whole", tx))
 
 
 class Room:

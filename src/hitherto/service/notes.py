@@ -128,10 +128,16 @@ PRESENCE: Notes[dict[str, int]] = Notes("presence", dict[str, int])
 """Who has a session open, and when each said so, by session."""
 SUMMARISING: Notes[str | None] = Notes("summarising", str | None)
 """Who summarises a session, by session; None if they have ended."""
-COUNTED_TO = TextNotes("requests")
-"""The position in the change feed up to which requests were counted."""
+COUNTED_TO = TextNotes("usage")
+"""The position in the change feed up to which requests and sessions were counted."""
+ENDED: Notes[list[str]] = Notes("ended", list[str])
+"""The checkpoints of episodes that have ended and of which no facts are remembered yet, by session."""
 FORGOTTEN: Notes[int] = Notes("forgotten", int)
 """When a fact was forgotten, by a digest of the fact."""
+OF_SESSIONS = frozenset(
+    ("inbox", "question", "call_off", "presence", "summarising", "requests", "ended", "forgotten")
+)
+"""The namespaces of notes about sessions, or about all of an owner's; the others go by idempotency keys."""
 SIGN_IN_CODES = TextNotes("page.code")
 """The token that a code is for, by digest of the code."""
 USED_CODES = TextNotes("page.used")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,19 +18,41 @@ from hitherto.errors import (
 )
 from hitherto.holders import is_gone
 from hitherto.limits import ENTRY_BYTES
-from hitherto.model import Entry, Json, Lease, Principal, Session, decode_entry, is_error
+from hitherto.model import EPISODE, Entry, Json, Lease, Principal, Session, Status, decode_entry, is_error
 from hitherto.ports import Reader, Record, Totals, Writer
 from hitherto.service.validation import MICROS, checked_owner, is_clean
 from hitherto.values import spans as algebra
-from hitherto.values.spans import Expand, Spans, Stretch
+from hitherto.values.spans import EntryPlace, Expand, Spans, Stretch
+
+RUNNING: tuple[Status, ...] = ("running", "waiting")
+"""What a session is said to be doing while a turn of it runs."""
+_EARLIER_ID = re.compile(
+    r"claude-sdk:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):[0-9a-f]{32}"
+    r"(?:/subagents/(?:[^/]+/)*(agent-[^/]+))?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What `claude-agent-sdk` mirrors was a session of its own, beside the one that sync reads from the same transcript."""
 
 
 async def require_session(tx: Reader, who: Principal, session_id: str) -> Record:
-    """The caller's session; foreign, malformed and missing ids are the same `SessionNotFound`."""
-    record = await tx.session(checked_owner(who), session_id) if is_clean(session_id) else None
+    """The caller's session, by its id or by one that it had before; foreign, malformed and missing ids are the same
+    `SessionNotFound`."""
+    owner = checked_owner(who)
+    record = await tx.session(owner, session_id) if is_clean(session_id) else None
+    if record is None and is_clean(session_id) and (now := _present_id(session_id)) is not None:
+        record = await tx.session(owner, now)
     if record is None:
         raise SessionNotFound(session_id)
     return record
+
+
+def _present_id(session_id: str) -> str | None:
+    """The id that a session of this earlier id has now; None if the id is no earlier one."""
+    found = _EARLIER_ID.fullmatch(session_id)
+    if found is None:
+        return None
+    uuid, agent = found.groups()
+    return f"claude:{uuid}:{agent}" if agent else f"claude:{uuid}"
 
 
 async def require_writable(tx: Reader, record: Record, fence: int | None) -> None:
@@ -80,6 +103,17 @@ class Lists:
         """All that was said."""
         return algebra.conversation(self.present, self.record.num, self.record.head, self.expand)
 
+    def checkpoint_of(self, place: EntryPlace) -> str | None:
+        """The checkpoint that the summary, or heading, at this place stands for."""
+        spans = (span for each in (self.present, *self.expansions.values()) for span in each)
+        return next((span.expands for span in spans if span.expands and span.holds(place)), None)
+
+    def check(self) -> None:
+        """Raise `StoreDamaged` if the context holds less than the session is known to."""
+        missing = self.record.session.message_count - algebra.size(self.context())
+        if missing > 0:
+            raise StoreDamaged(f"{missing} messages of the session cannot be reached; run `hitherto doctor`")
+
     def closed(self) -> Spans:
         """The present spans, ended at the head."""
         return algebra.closed(self.present, self.record.num, self.record.head)
@@ -93,10 +127,21 @@ async def load_lists(tx: Reader, record: Record) -> Lists:
     present = await tx.spans(record.owner, record.num)
     expansions = await load_expansions(tx, record, present)
     lists = Lists(record, present, expansions)
-    missing = record.session.message_count - sum(stretch.size for stretch in lists.context())
-    if missing > 0:
-        raise StoreDamaged(f"{missing} messages of the session cannot be reached; run `hitherto doctor`")
+    lists.check()
     return lists
+
+
+async def load_context(tx: Reader, record: Record) -> list[Stretch]:
+    """What the model sees: the present spans alone, however much was said before. `StoreDamaged` likewise."""
+    lists = Lists(record, await tx.spans(record.owner, record.num), {})
+    lists.check()
+    return lists.context()
+
+
+async def context_entries(tx: Reader, record: Record) -> tuple[Entry, ...]:
+    """The entries that the model sees."""
+    payloads = await tx.payloads(record.owner, await load_context(tx, record))
+    return tuple(map(decode_entry, payloads))
 
 
 async def load_checkpoint(tx: Reader, record: Record, checkpoint: str) -> Lists:
@@ -115,10 +160,12 @@ async def load_expansions(tx: Reader, record: Record, spans: Sequence[algebra.Sp
     """The checkpoints that these spans stand for, transitively."""
     found: dict[str, Spans] = {}
     waiting = algebra.summaries(spans)
+    # All in one question: a chat that starts anew every day has hundreds.
+    lists = await tx.span_lists(record.owner, record.num) if waiting else {}
     while waiting:
         name = waiting.pop()
         if name not in found:
-            found[name] = await tx.spans(record.owner, record.num, name)
+            found[name] = lists.get(name, ())
             waiting.extend(algebra.summaries(found[name]))
     return found
 
@@ -179,6 +226,8 @@ def blank_entry(entry: Entry, size: int) -> Entry:
     meta: Json = {"erased": True, "bytes": size}
     if is_error(entry):
         meta["error"] = True
+    if EPISODE in entry.meta:
+        meta[EPISODE] = entry.meta[EPISODE]
     return Entry(
         id=entry.id,
         at=entry.at,

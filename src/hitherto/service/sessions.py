@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, get_origin, get_type_hints
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_origin, get_type_hints
+
+from msgspec.structs import replace
 
 from hitherto.engine import Choices, Engine
 from hitherto.errors import InvalidInput, ModelMissing
 from hitherto.ids import now_ms, uuid7
-from hitherto.model import Part, Principal, QueueMode
+from hitherto.model import Part, Principal, QueueMode, Reach
 from hitherto.ports import Store
 from hitherto.service.access.identities import Identities
+from hitherto.service.access.people import People
 from hitherto.service.access.presence import Presence
+from hitherto.service.access.reach import ReachedStore
 from hitherto.service.access.signin import SignIn
 from hitherto.service.access.tokens import Tokens
 from hitherto.service.admin.maintenance import Admin
@@ -24,6 +28,7 @@ from hitherto.service.changes import Changes
 from hitherto.service.channels.addresses import Channels
 from hitherto.service.channels.resets import Resets
 from hitherto.service.compaction.compact import Compaction
+from hitherto.service.compaction.episodes import Episodes
 from hitherto.service.core import Core, Home, Room, StoredHome
 from hitherto.service.edits.edits import Edits
 from hitherto.service.history.branches import Branches
@@ -42,6 +47,7 @@ from hitherto.service.turns.questions import Questions
 from hitherto.service.turns.turns import Turns
 from hitherto.summariser import CompactionPolicy
 from hitherto.updates import Ask, Emit, Outcome
+from hitherto.values.scopes import restricts_sessions
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Room)
@@ -65,6 +71,9 @@ class Sessions:
 
     What is wanted most is a method; the rest is reached by its noun: `sessions.tokens.create(…)`.
     """
+
+    is_here = True
+    """Whether this process has the store itself; else a server has it."""
 
     def __init__(
         self,
@@ -104,7 +113,7 @@ class Sessions:
     fork = _flat("forks", Forks.fork)
     branch = _flat("forks", Forks.branch)
     rewind = _flat("timeline", Timeline.rewind)
-    reset = _flat("timeline", Timeline.reset)
+    reset = _flat("episodes", Episodes.reset)
     restore = _flat("timeline", Timeline.restore)
     checkpoints = _flat("timeline", Timeline.checkpoints)
     compact = _flat("compaction", Compaction.compact)
@@ -124,6 +133,15 @@ class Sessions:
         if self._ephemeral is None:
             raise InvalidInput("ephemeral sessions are not enabled: open the store with ephemeral=True")
         return self._ephemeral
+
+    def limited_to(self, reach: Reach | None) -> Sessions:
+        """The same sessions as a token sees them that is restricted to this reach: what is beyond it is not there."""
+        if reach is None or not restricts_sessions(reach):
+            return self
+        store = cast("Store", ReachedStore(self.core.store, reach))
+        limited = self._over(replace(self.core, store=store, aside=store))
+        limited._ephemeral = None if self._ephemeral is None else self._ephemeral.limited_to(reach)
+        return limited
 
     async def prompt(
         self,
@@ -240,6 +258,11 @@ class Sessions:
         return self._room(Compaction)
 
     @cached_property
+    def episodes(self) -> Episodes:
+        """The parts of a session from one reset to the next."""
+        return self._room(Episodes)
+
+    @cached_property
     def changes(self) -> Changes:
         """What happens to sessions, as it happens."""
         return self._room(Changes)
@@ -258,6 +281,11 @@ class Sessions:
     def identities(self) -> Identities:
         """Accounts that are known to be one person."""
         return self._room(Identities)
+
+    @cached_property
+    def people(self) -> People:
+        """Everything of one person."""
+        return self._room(People, self.catalog, self.entries, self.identities)
 
     @cached_property
     def signin(self) -> SignIn:
@@ -287,7 +315,7 @@ class Sessions:
     @cached_property
     def statistics(self) -> Statistics:
         """Sessions in numbers."""
-        return self._room(Statistics)
+        return self._room(Statistics, self.spending)
 
     @cached_property
     def spending(self) -> Spending:

@@ -26,6 +26,7 @@ from hitherto.limits import (
     is_storable,
 )
 from hitherto.model import (
+    EPISODE,
     OWN,
     RESERVED,
     ROLES,
@@ -49,7 +50,9 @@ from hitherto.values.titles import clean_title
 MICROS = 1_000_000
 CLAIMED = f"{OWN}claimed"
 """Stands in a session's meta if its folders were named by somebody without rights on this machine: a label, no more."""
-OURS = frozenset(("bytes", "compaction", "erased", "imported", "replay", "said_as", "tokens_estimated"))
+OURS = frozenset(
+    ("bytes", "compaction", EPISODE, "erased", "imported", "replay", "said_as", "tokens_estimated")
+)
 """Keys of an entry's meta that this program acts on and writes itself."""
 SOURCES = frozenset(("body", "compact_summary", "error", "meta", "synthetic"))
 """Those that it acts on and that what is read from another program's files may have."""

@@ -42,7 +42,7 @@ _WORTHLESS = re.compile(r"\W*\w*\W*\w*\W*")  # two words at most: ok, go on, tha
 
 
 # Made anew each time.
-_UNCARRIED = ("A record of ", "[Compacted ", IDENTIFIERS)
+_UNCARRIED = ("A record of ", "[Compacted ", "[Recap ", IDENTIFIERS)
 _CARRIED_RANKS = {"question": 0.05, "answer": 0.7, "tool": 0.7}
 
 

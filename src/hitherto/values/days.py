@@ -10,11 +10,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from hitherto.errors import InvalidInput
 from hitherto.limits import NAME_CHARS, is_storable
-from hitherto.model import Entry
+from hitherto.model import Entry, is_mirror_record
 
 DAY_MS = 86_400_000
 MICROS = 1_000_000
@@ -32,10 +33,6 @@ class Tally(NamedTuple):
     def plus(self, other: Tally) -> Tally:
         """Their sum."""
         return Tally(self.messages + other.messages, self.tokens + other.tokens, self.cost + other.cost)
-
-    def minus(self, other: Tally) -> Tally:
-        """Their difference."""
-        return Tally(self.messages - other.messages, self.tokens - other.tokens, self.cost - other.cost)
 
 
 class DayModel(NamedTuple):
@@ -87,24 +84,29 @@ def missing_forms(entries: Iterable[Entry]) -> list[str]:
 
 def tallies(entries: Iterable[Entry], earlier: Mapping[str, Entry]) -> dict[DayModel, Tally]:
     """What these entries add to the days; `earlier` has the forms before them that are not among them."""
-    sums: defaultdict[DayModel, Tally] = defaultdict(Tally)
+    sums: defaultdict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     known = dict(earlier)
     for entry in entries:
-        said, tally = _said(entry), _tally(entry)
-        sums[said] = sums[said].plus(tally)
+        if is_mirror_record(entry):
+            continue
+        _count(sums, entry, 1)
         form = earlier_form(entry.id) if "~" in entry.id else None
         before = None if form is None else known.get(form)
         if before is not None:
-            sums[_said(before)] = sums[_said(before)].minus(_tally(before))
+            _count(sums, before, -1)
         known[entry.id] = entry
-    return dict(sums)
+    return {DayModel(*said): Tally(*sum_) for said, sum_ in sums.items()}
 
 
-def _said(entry: Entry) -> DayModel:
-    model = entry.model or ""
-    return DayModel(day_of(entry.at), model[:NAME_CHARS] if is_storable(model) else "")
+def _count(sums: defaultdict[tuple[int, str], list[int]], entry: Entry, sign: int) -> None:
+    """Add an entry to the sums, which are those of a `Tally`, or take it away."""
+    tally = sums[day_of(entry.at), _model(entry.model) if entry.model else ""]
+    tally[0] += sign
+    tally[1] += sign * (entry.tokens or 0)
+    if entry.usage and entry.usage.cost:
+        tally[2] += sign * round(entry.usage.cost * MICROS)
 
 
-def _tally(entry: Entry) -> Tally:
-    cost = entry.usage.cost if entry.usage and entry.usage.cost else 0.0
-    return Tally(1, entry.tokens or 0, round(cost * MICROS))
+@lru_cache(maxsize=256)
+def _model(name: str) -> str:
+    return name[:NAME_CHARS] if is_storable(name) else ""

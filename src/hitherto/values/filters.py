@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 
-from hitherto.errors import InvalidCwd, InvalidInput
-from hitherto.limits import CWD_CHARS, checked_length, checked_number, is_storable
-from hitherto.model import STATUSES, Filter, Session, Status
+from hitherto.errors import InvalidCwd, InvalidInput, TooLarge
+from hitherto.limits import CONDITIONS, CWD_CHARS, checked_length, checked_number, is_storable
+from hitherto.model import STATUSES, Condition, Filter, Session, Status, is_subagent
 from hitherto.values import words
 from hitherto.values.days import day_number, day_text
 from hitherto.values.words import Term
@@ -35,6 +36,8 @@ def normal_filter(given: Filter) -> Filter:
     for at in (given.created_after, given.created_before, given.updated_after, given.updated_before):
         if at is not None:
             checked_number(at, "a bound in time")
+    if len(given.where) > CONDITIONS:
+        raise TooLarge(f"a filter may have at most {CONDITIONS} conditions, this one has {len(given.where)}")
     cwd = None if given.cwd is None else normal_cwd(given.cwd)
     return Filter(
         cwd=cwd,
@@ -54,7 +57,18 @@ def normal_filter(given: Filter) -> Filter:
         updated_before=given.updated_before,
         day=None if given.day is None else day_text(day_number(given.day)),
         subagents=bool(given.subagents),
+        where=tuple(map(_normal, given.where)),
     )
+
+
+def _normal(given: Condition) -> Condition:
+    if given.field not in _HOLDS:
+        raise InvalidInput(f"a condition is about one of {', '.join(_HOLDS)}, not {given.field!r:.80}")
+    if not all(map(is_storable, given.values)):
+        raise InvalidInput("a filter's texts cannot contain NUL or lone surrogates")
+    if len(given.values) > CONDITIONS:
+        raise TooLarge(f"a condition may have at most {CONDITIONS} values, this one has {len(given.values)}")
+    return given
 
 
 def title_text(session: Session) -> str:
@@ -102,7 +116,50 @@ def passes(session: Session, given: Filter) -> bool:
         return False
     if not _within(session.updated_at, given.updated_after, given.updated_before):
         return False
+    if not all(holds(each, session) for each in given.where):
+        return False
     return not given.text or words.matches(text_terms(given), title_tokens(session))
+
+
+def holds(condition: Condition, session: Session) -> bool:
+    """Whether the session is as the condition asks."""
+    is_so = _HOLDS[condition.field]
+    return condition.out != any(is_so(session, value) for value in condition.values)
+
+
+def is_like(value: str, name: str | None) -> bool:
+    """Whether a name is this value, or begins with what stands before its `*`."""
+    if name is None:
+        return False
+    return name.startswith(value[:-1]) if value.endswith("*") else name == value
+
+
+HERE = "hitherto"
+"""The source of sessions that were not read from another agent."""
+STATES: dict[str, Callable[[Session], bool]] = {
+    "archived": lambda session: session.archived,
+    "failed": lambda session: session.status == "failed",
+    "fork": lambda session: session.parent is not None and not is_subagent(session),
+    "pinned": lambda session: session.pinned,
+    "running": lambda session: session.status in ("running", "waiting"),
+    "subagent": is_subagent,
+    "synced": lambda session: session.source is not None,
+    "waiting": lambda session: session.status == "waiting",
+}
+"""What a session can be said to be. One `failed` if its last turn did."""
+
+_HOLDS: dict[str, Callable[[Session, str], bool]] = {
+    "agent": lambda session, value: is_like(value, session.source) or is_like(value, session.agent_id),
+    "branch": lambda session, value: is_like(value, session.branch),
+    "channel": lambda session, value: is_like(value, session.channel),
+    "cwd": lambda session, value: is_like(value, session.cwd),
+    "is": lambda session, value: value in STATES and STATES[value](session),
+    "project": lambda session, value: is_like(value, session.project),
+    "source": lambda session, value: is_like(value, session.source or HERE),
+    "tag": lambda session, value: any(is_like(value, tag) for tag in session.tags),
+    "title": lambda session, value: words.matches(words.parse_words(value), title_tokens(session)),
+}
+"""What each field of a query asks of a session."""
 
 
 def _within(at: int, after: int | None, before: int | None) -> bool:

@@ -9,6 +9,12 @@ puts the checkpoint back in place of both:
     conversation   1 2 3 4 5  S  p p →      S is only a mark here
 
 A checkpoint's spans may start with an earlier summary, so the expansion is recursive.
+
+After a reset a new *episode* begins. Its heading stands in the conversation behind the checkpoint with all that was there;
+the context has it only if it is a recap:
+
+    context           p p →                 R expands to the earlier episode
+    conversation   1 2 3  R  p p →
 """
 
 from __future__ import annotations
@@ -16,7 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-Kind = Literal["plain", "summary", "kept"]
+Kind = Literal["plain", "summary", "kept", "recap", "reset"]
+HEADINGS = ("recap", "reset")
+"""Spans of one entry with which an episode begins: one that the context has, and one that it has not."""
+STANDING = ("summary", *HEADINGS)
+"""Spans of one entry that stand for a checkpoint."""
+CURRENT = ""
+"""The name under which a session's present spans are kept; checkpoints have theirs under their id."""
 
 
 class EntryPlace(NamedTuple):
@@ -45,12 +57,14 @@ class Span(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A closed range of a view; `mark` says that it is a compaction's summary in a conversation."""
+    """A closed range of a view; `mark` says that it is a compaction's summary in a conversation, or the heading of an episode,
+    and `heading` that it is the latter."""
 
     log: int
     first: int
     last: int
     mark: bool = False
+    heading: bool = False
 
     @property
     def size(self) -> int:
@@ -95,7 +109,8 @@ def opened(spans: Iterable[Span], log: int, head: int) -> Spans:
 
 def context(spans: Iterable[Span], log: int, head: int) -> list[Stretch]:
     """What the model sees."""
-    return [Stretch(span.log, span.first, span.last or 0) for span in closed(spans, log, head)]
+    seen = (span for span in closed(spans, log, head) if span.kind != "reset")
+    return [Stretch(span.log, span.first, span.last or 0) for span in seen]
 
 
 def conversation(spans: Iterable[Span], log: int, head: int, expand: Expand) -> list[Stretch]:
@@ -104,12 +119,13 @@ def conversation(spans: Iterable[Span], log: int, head: int, expand: Expand) -> 
     waiting = [(span, False) for span in reversed(closed(spans, log, head))]
     while waiting:
         span, expanded = waiting.pop()
-        if span.kind == "summary" and span.expands is not None and not expanded:
+        if span.kind in STANDING and span.expands is not None and not expanded:
             waiting.append((span, True))
             inner = closed(expand(span.expands), log, head)
             waiting.extend((each, False) for each in reversed(inner))
         elif span.kind != "kept":
-            out.append(Stretch(span.log, span.first, span.last or 0, mark=span.kind == "summary"))
+            mark, heading = span.kind in STANDING, span.kind in HEADINGS
+            out.append(Stretch(span.log, span.first, span.last or 0, mark, heading))
     return out
 
 
@@ -127,7 +143,7 @@ def cut(spans: Sequence[Span], place: EntryPlace, expand: Expand) -> Spans | Non
             for at, span in enumerate(level):
                 if span.kind == "plain" and span.holds(place):
                     return (*level[:at], span._replace(last=place.seq))
-            summaries_at = [at for at, span in enumerate(level) if span.kind == "summary"]
+            summaries_at = [at for at, span in enumerate(level) if span.kind in STANDING]
             waiting.extend((level, at) for at in reversed(summaries_at))
         elif level[index].holds(place):
             return (*level[: index + 1], *_kept_after(level, index))
@@ -154,7 +170,7 @@ def compacted(spans: Sequence[Span], summary: EntryPlace, checkpoint: str, keep:
     """
     kept: list[Span] = []
     for span in reversed(spans):
-        if keep <= 0 or span.last is None or span.kind == "summary":
+        if keep <= 0 or span.last is None or span.kind in STANDING:
             break
         first = max(span.first, span.last - keep + 1)
         kept.insert(0, Span(span.log, first, span.last, "kept"))
@@ -162,24 +178,38 @@ def compacted(spans: Sequence[Span], summary: EntryPlace, checkpoint: str, keep:
     return (Span(summary.log, summary.seq, summary.seq, "summary", checkpoint), *kept)
 
 
+def restarted(heading: EntryPlace, checkpoint: str, *, recap: bool) -> Spans:
+    """The spans of a new episode; `checkpoint` holds the earlier ones."""
+    return (Span(heading.log, heading.seq, heading.seq, "recap" if recap else "reset", checkpoint),)
+
+
+def is_begun(spans: Iterable[Span]) -> bool:
+    """Whether something was said in the episode of these closed spans."""
+    return any(span.kind not in HEADINGS for span in spans)
+
+
 def checkpoints_holding(lists: Mapping[str, Sequence[Span]], place: EntryPlace) -> frozenset[str]:
-    """The checkpoints, of these by their ids, whose entries or whose summaries' entries have this place among them."""
+    """The checkpoints, of these by their ids, whose entries or whose summaries' entries have this place among them.
+
+    What an earlier episode said is not among them, unless there is a recap.
+    """
     known = {name for name, spans in lists.items() if any(span.holds(place) for span in spans)}
     grown = True
     while grown:
-        more = {name for name, spans in lists.items() if known.intersection(summaries(spans))} - known
+        more = {name for name, spans in lists.items() if summaries_of(spans, known)} - known
         known |= more
         grown = bool(more)
     return frozenset(known)
 
 
 def summaries_of(spans: Sequence[Span], checkpoints: Collection[str]) -> list[int]:
-    """Where in a list stand summaries of these checkpoints. What was kept beside a summary is in its checkpoint too."""
-    return [at for at, span in enumerate(spans) if span.expands in checkpoints]
+    """Where in a list stand summaries of these checkpoints, or recaps. What was kept beside a summary is in its checkpoint too."""
+    return [at for at, span in enumerate(spans) if span.expands in checkpoints and span.kind != "reset"]
 
 
 def unfold_summaries(spans: Sequence[Span], checkpoints: Collection[str], expand: Expand) -> Spans:
-    """The spans with each summary of these checkpoints, and what was kept beside it, as what it stands for."""
+    """The spans with each summary of these checkpoints, and what was kept beside it, as what it stands for. An episode that began
+    with a recap of one begins without."""
     out: list[Span] = []
     waiting: list[Sequence[Span]] = [spans]
     while waiting:
@@ -187,6 +217,9 @@ def unfold_summaries(spans: Sequence[Span], checkpoints: Collection[str], expand
         at = next(iter(summaries_of(level, checkpoints)), None)
         if at is None:
             out.extend(level)
+        elif level[at].kind == "recap":
+            out.extend((*level[:at], level[at]._replace(kind="reset")))
+            waiting.append(level[at + 1 :])
         else:
             out.extend(level[: at - _kept_before(level, at)])
             waiting.append(level[at + 1 + len(_kept_after(level, at)) :])
@@ -227,7 +260,7 @@ def count_left_behind(conversation: Sequence[Stretch], context: Sequence[Stretch
         if pieces != [stretch]:
             return passed + (pieces[0].size if pieces and pieces[0].first == stretch.first else 0)
         passed += stretch.size
-    return 0  # nothing of it is in the context: then nothing was left behind by it either
+    return 0 if context else passed  # what shares nothing with a context was not left behind by it
 
 
 def shared(one: Sequence[Stretch], other: Sequence[Stretch]) -> int:

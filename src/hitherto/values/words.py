@@ -1,4 +1,4 @@
-"""The words of a text and the language of queries, the same for every store. Pure.
+"""The words of a text, and how they are looked for, the same for every store. Pure.
 
 A text is folded (case, accents, compatibility forms) to tokens: runs of ASCII letters and digits and of characters
 from U+0080 on, which is how SQLite's `ascii` tokenizer sees them. Characters of scripts that are written without
@@ -14,10 +14,9 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
-from hitherto.model import ROLES
 from hitherto.values.titles import clean_title
 
 MAX_CHARS = 64_000
@@ -28,7 +27,9 @@ QUERY_BEGINNINGS = 8
 QUERY_LETTERS = 1
 """Each beginning may stand for thousands of words, whose messages are all collected before lists are compared; most of all a
 single letter or digit."""
-PHRASE_TOKENS = 64
+PHRASE_TOKENS = 24
+QUERY_PHRASES_TOKENS = 48
+"""Of one phrase, and of all together: PostgreSQL compares the places of every word of a phrase with those of the next."""
 SNIPPET_WIDTH = 160
 
 LAST_MOMENT = (1 << 43) - 1
@@ -52,28 +53,11 @@ class Term:
     prefix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What is looked for: all of it must hold. `before` (not included) and `after` (included) are ms since 1970."""
-
-    terms: tuple[Term, ...] = ()
-    title: tuple[Term, ...] = ()
-    tag: tuple[str, ...] = ()
-    cwd: str | None = None
-    project: str | None = None
-    agent: str | None = None
-    role: str | None = None
-    before: int | None = None
-    after: int | None = None
-
-
 def searchable(text: str) -> str:
     """The tokens of the first `MAX_CHARS` characters, separated by spaces: what a store indexes."""
     plain = _folded(text[:MAX_CHARS])
-    shape = plain.encode().translate(_SHAPES)
-    if b"aA" in shape or b"AAa" in shape or b"0Aa" in shape:
-        return f"{_lowered(plain)} {_lowered(' '.join(_camel_parts(plain)))}"
-    return _lowered(plain)
+    parts = " ".join(_camel_parts(plain))
+    return f"{_lowered(plain)} {_lowered(parts)}" if parts else _lowered(plain)
 
 
 def said_at(at: int) -> int:
@@ -114,6 +98,9 @@ def _shape(character: str) -> str:
 _LOWER = _byte_table(lambda character: character.lower() if character.isalnum() else " ")
 _SHAPES = _byte_table(_shape)
 _RUNS = bytes(ord("w" if byte >= 0x80 or chr(byte).isalnum() else " ") for byte in range(256))
+
+# What `_CASE_BOUNDARY` asks for, as shapes.
+_CAMEL_SHAPES = (b"aA", b"AAa", b"0Aa")
 
 # Han, Kana, Bopomofo, Hangul; Thai, Lao, Myanmar, Khmer.
 _ALONE = re.compile(
@@ -187,8 +174,28 @@ def camel_parts(text: str) -> list[str]:
 
 def _camel_parts(plain: str) -> Iterable[str]:
     """The parts of each different camelCase word, as many words in one string."""
-    words = dict.fromkeys(_WORD.findall(plain))
-    return dict.fromkeys(" ".join(parts) for word in words if (parts := _parts(word)))
+    words = dict.fromkeys(_camel_words(plain.encode()))
+    return dict.fromkeys(parts for word in words if (parts := _joined_parts(word)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _joined_parts(word: bytes) -> str:
+    """The parts of a word. The same names come again and again in what tools answer."""
+    return " ".join(_parts(word.decode()))
+
+
+def _camel_words(raw: bytes) -> list[bytes]:
+    """The words within which the case changes, in order. To look at each word would take as long as all the rest."""
+    shape = raw.translate(_SHAPES)
+    found: dict[int, bytes] = {}
+    for boundary in _CAMEL_SHAPES if b"A" in shape else ():
+        at = shape.find(boundary)
+        while at >= 0:
+            start, end = shape.rfind(b" ", 0, at) + 1, shape.find(b" ", at)
+            end = len(shape) if end < 0 else end
+            found[start] = raw[start:end]
+            at = shape.find(boundary, end)
+    return [found[start] for start in sorted(found)]
 
 
 def _parts(word: str) -> list[str]:
@@ -199,53 +206,32 @@ def _parts(word: str) -> list[str]:
     return parts if len(parts) > 1 else []
 
 
-_ITEM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?(\*?)|([^\s"]+))')
+_ITEM = re.compile(r'(?:\w+:)?(?:"[^"]*"?\*?|[^\s"]+)')
 _TYPOGRAPHIC_QUOTES = str.maketrans("“”„‟«»", '""""""')
-_YEAR_OR_MONTH = re.compile(r"[0-9]{4}(-[0-9]{2})?")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def parse_query(text: str) -> Query:
-    """The query that a text means; every text means one. What is beyond `QUERY_CHARS`, `QUERY_TERMS`,
-    `QUERY_BEGINNINGS` or `QUERY_LETTERS` is ignored, and what is said twice.
-
-    `word`, `"a phrase"`, `beginning*`, `title:…`, `tag:…`, `cwd:…`, `project:…`, `agent:…`, `role:…`, `before:…`,
-    `after:…` with a date or time in UTC. Of a filter that can hold only once, the last is taken. An operator whose value cannot be
-    understood is a word like any other.
-    """
-    found: defaultdict[str, list[Any]] = defaultdict(list)
-    for item in _ITEM.finditer(text[:QUERY_CHARS].translate(_TYPOGRAPHIC_QUOTES)):
-        name, quoted, star, bare = item.groups()
-        operator = (name or "").lower()
-        value = quoted + star if bare is None else bare
-        meaning = _OPERATORS[operator](value) if operator in _OPERATORS else None
-        if meaning is None:
-            operator, meaning = "", _term(item[0])
-        if meaning is not None:
-            found[operator].append(meaning)
-    once = {
-        name: found[name][-1]
-        for name in ("cwd", "project", "agent", "role", "before", "after")
-        if found[name]
-    }
-    tag = tuple(found["tag"][:QUERY_TERMS])
-    return Query(_bounded(found[""]), _bounded(found["title"]), tag, **once)
+def plain_quotes(text: str) -> str:
+    """The text with the one kind of quotes that queries know."""
+    return text.translate(_TYPOGRAPHIC_QUOTES)
 
 
 def parse_words(text: str) -> tuple[Term, ...]:
     """The words and phrases of a text in which nothing is an operator."""
-    items = _ITEM.finditer(text[:QUERY_CHARS].translate(_TYPOGRAPHIC_QUOTES))
-    return _bounded(term for item in items if (term := _term(item[0])) is not None)
+    items = _ITEM.finditer(plain_quotes(text[:QUERY_CHARS]))
+    return bounded(term for item in items if (term := term_of(item[0])) is not None)
 
 
-def _bounded(terms: Iterable[Term]) -> tuple[Term, ...]:
+def bounded(terms: Iterable[Term]) -> tuple[Term, ...]:
     """What of these is looked for, each once."""
     beginnings, letters = itertools.count(1), itertools.count(1)
+    once = tuple(dict.fromkeys(terms))
+    placed = itertools.accumulate(len(term.tokens) if len(term.tokens) > 1 else 0 for term in once)
     kept = (
         term
-        for term in dict.fromkeys(terms)
+        for term, places in zip(once, placed, strict=True)
         if not (_is_letter(term) and next(letters) > QUERY_LETTERS)
         and not (term.prefix and next(beginnings) > QUERY_BEGINNINGS)
+        and not (len(term.tokens) > 1 and places > QUERY_PHRASES_TOKENS)
     )
     return tuple(itertools.islice(kept, QUERY_TERMS))
 
@@ -255,50 +241,14 @@ def _is_letter(term: Term) -> bool:
     return term.prefix and len(term.tokens) == 1 and len(term.tokens[0]) == 1
 
 
-def _term(text: str) -> Term | None:
+def term_of(text: str) -> Term | None:
+    """The tokens that a word or a phrase is looked for by; None if it has none."""
     body = text.rstrip('*"')
     lowered = _lowered(_folded(body))
     found = tuple(lowered.split())
     # `foo.*` asks for the word foo: it has ended before the star. So does a phrase that is cut.
     is_begun = "*" in text[len(body) :] and not lowered.endswith(" ") and len(found) <= PHRASE_TOKENS
     return Term(found[:PHRASE_TOKENS], is_begun) if found else None
-
-
-def _value(text: str) -> str | None:
-    """A value as it stands; NUL and lone surrogates occur in no store's column."""
-    return text if text.isprintable() and text else None
-
-
-def _path(text: str) -> str | None:
-    return _value(text) if text.startswith("/") else None
-
-
-def _role(text: str) -> str | None:
-    return text.lower() if text.lower() in ROLES else None
-
-
-def _moment(text: str) -> int | None:
-    """The start of a year, month or day, or a moment, in ms since 1970."""
-    if short := _YEAR_OR_MONTH.fullmatch(text):
-        text += "-01" if short[1] else "-01-01"
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
-
-
-_OPERATORS: dict[str, Callable[[str], Term | str | int | None]] = {
-    "title": _term,
-    "tag": _value,
-    "cwd": _path,
-    "project": _value,
-    "agent": _value,
-    "role": _role,
-    "before": _moment,
-    "after": _moment,
-}
 
 
 def matches(terms: Iterable[Term], doc_tokens: Sequence[str]) -> bool:
@@ -340,14 +290,30 @@ def ts_vector(doc_tokens: Iterable[str]) -> str:
     Positions that PostgreSQL cannot hold are left out (it would move them all to the last one): there every word is
     still found, but a phrase is not.
     """
+    given = list(doc_tokens)
+    if len(given) <= POSITIONS:
+        return _short_vector(given)
     positions: defaultdict[str, list[str]] = defaultdict(list)
-    for position, token in enumerate(doc_tokens, 1):
+    for position, token in enumerate(given, 1):
         of_token = positions[token]
         if position <= LAST_POSITION and len(of_token) < POSITIONS:
             of_token.append(str(position))
     return " ".join(
         f"{_lexeme(token)}:{','.join(at)}" if at else _lexeme(token) for token, at in positions.items()
     )
+
+
+def _short_vector(doc_tokens: Sequence[str]) -> str:
+    """The same for few tokens, all of whose positions are kept: most messages, in half the time."""
+    positions: dict[str, str] = {}
+    for position, token in enumerate(doc_tokens, 1):
+        if token in positions:
+            positions[token] += f",{position}"
+        else:
+            positions[token] = str(position)
+    if "".join(positions).isalnum():
+        return " ".join([f"'{token}':{at}" for token, at in positions.items()])
+    return " ".join([f"{_lexeme(token)}:{at}" for token, at in positions.items()])
 
 
 def _lexeme(token: str) -> str:

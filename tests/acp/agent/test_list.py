@@ -79,6 +79,14 @@ async def test_a_row_says_what_is_known_without_opening_the_session(tmp_path: Pa
     assert row["updatedAt"].startswith("2026-01-01T00:00:0")
     assert row["updatedAt"].endswith("Z")
     assert row["_meta"].pop("hitherto/createdAt").endswith("Z")
+    used = row["_meta"].pop("hitherto/usage")
+    assert (used["messages"], used["contextMessages"], used["toolFailures"], used["failed"]) == (
+        1,
+        1,
+        1,
+        False,
+    )
+    assert (used["contextEstimated"], used["inputTokens"], used["costStatus"]) == (True, None, "unknown")
     assert {name: row[name] for name in ("cwd", "title", "additionalDirectories", "archived", "_meta")} == {
         "cwd": "/p",
         "title": "Mine",
@@ -300,7 +308,11 @@ async def test_search_finds_what_was_said(tmp_path: Path) -> None:
         assert "zebra" in hit["snippet"]
         replayed = await agent.load(session, tmp_path)
         assert hit["messageId"] in {update.get("messageId") for update in replayed}
-        assert await agent.call("_hitherto/session/search", {"query": "giraffe"}) == {"hits": []}
+        counted = {"hits": [], "total": {"hits": 0, "sessions": 0, "more": False}}
+        assert (
+            await agent.call("_hitherto/session/search", {"query": "zebra -crosses", "count": True})
+            == counted
+        )
 
 
 async def test_several_sessions_are_got_at_once(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ async def test_the_example_agent_behind_the_program(tmp_path: Path) -> None:
     assert [part["text"] for _, part in await kept(tmp_path, session)] == ["Hello", first]
 
 
-async def test_a_killed_proxy_has_kept_the_prompt_and_all_that_was_complete(tmp_path: Path) -> None:
+async def test_a_killed_proxy_has_kept_the_prompt_and_all_that_was_said(tmp_path: Path) -> None:
     call = {
         "sessionUpdate": "tool_call",
         "toolCallId": "t",
@@ -159,20 +159,24 @@ async def test_a_killed_proxy_has_kept_the_prompt_and_all_that_was_complete(tmp_
                 lambda m: is_update(session, "agent_message_chunk")(m) and "Half" in json.dumps(m)
             )
 
-            async def complete() -> bool:
-                return len(await entries_of(sessions, session)) >= 3
+            async def shown() -> bool:
+                return b"Half" in (await sessions.changes.live(LOCAL, session) or b"")
 
-            await until(complete, "all that is complete to be kept")
+            await until(shown, "everybody to be shown what is being said")
         finally:
             process.kill()
             await arrives(process.wait(), "the end of a killed proxy")
+        assert (await sessions.get(LOCAL, session)).status == "interrupted"
     async with running(tmp_path, *arguments) as again:
         await again.initialize()
         replay = await again.load(session, tmp_path)
-        assert texts(replay) == "One"
+        assert texts(replay) == "OneHalf"
+        assert (await again.call("session/status", {"sessionId": session}))["_meta"] == {
+            "hitherto/status": "interrupted"
+        }
         assert (await again.prompt(session, "Go on"))["stopReason"] == "end_turn"
     roles = [role for role, _ in await kept(tmp_path, session)]
-    assert roles == ["user", "assistant", "assistant", "tool", "user", "assistant"]
+    assert roles == ["user", "assistant", "assistant", "tool", "assistant", "user", "assistant"]
 
 
 def _reply(body: Json) -> list[Any]:

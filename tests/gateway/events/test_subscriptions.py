@@ -236,9 +236,15 @@ async def test_a_session_that_is_rewound_says_so(server: Server) -> None:
         await followed(client, **named)
         await client.call("sessions.reset", named)
         event = await client.until(is_event("entries"))
-        assert (event["messages"], event["reset"]) == ([], True)
+        assert [message["episode"] for message in event["messages"]] == ["manual"]
         await client.call("session.append", {**named, **said("three")})
         await client.until(lambda event: texts([event]) == ["three"])
+        (kept,) = (await client.call("sessions.compaction.list", named))["checkpoints"]
+        await client.call("sessions.compaction.restore", {**named, "checkpoint_id": kept["checkpoint_id"]})
+        event = await client.until(lambda event: event.get("reset") is True)
+        assert event["messages"] == []
+        await client.call("session.append", {**named, **said("four")})
+        await client.until(lambda event: texts([event]) == ["four"])
 
 
 async def test_the_end_of_a_session_is_the_last_event(server: Server) -> None:

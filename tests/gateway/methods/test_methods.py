@@ -385,6 +385,36 @@ async def test_usage_adds_up_what_is_known_and_says_if_prices_are_missing(ann_as
     assert used["tokens"] > 10
 
 
+async def test_lists_and_sessions_tell_what_was_used(ann_asks: Asker) -> None:
+    sessions, who = ann_asks.context.sessions, ann_asks.context.who
+    made = await ann_asks.say("one")
+    told = Usage(input=10_000, output=500, cache_read=4_000)
+    await sessions.append(who, made["session_id"], Draft(role="assistant", model="gpt-5", usage=told))
+
+    async def rows() -> list[dict[str, Any]]:
+        return [
+            (await ann_asks.ask(name))["sessions"][0]["usage"] for name in ("session.list", "sessions.list")
+        ]
+
+    assert await rows() == [None, None]
+    assert await sessions.spending.count(who)
+    used = (await ann_asks.ask("session.get", session_key=KEY))["usage"]
+    assert await rows() == [used, used]
+    assert (await ann_asks.ask("sessions.preview", session_key=KEY))["meta"]["usage"] == used
+    assert (used["input_tokens"], used["cache_read_tokens"], used["messages"]) == (10_000, 4_000, 2)
+    assert (used["context_tokens"], used["window"], used["current"]) == (10_500, 400_000, True)
+    assert (used["cost_status"], used["reported_usd"], used["cost_usd"]) == (
+        "estimated",
+        0.0,
+        used["estimated_usd"],
+    )
+    await ann_asks.say("two")
+    assert [(each["messages"], each["current"]) for each in await rows()] == [(2, False), (2, False)]
+    whole = await ann_asks.ask("session.usage", session_key=KEY)
+    used = (await ann_asks.ask("session.get", session_key=KEY))["usage"]
+    assert {name: whole[name] for name in used} == used
+
+
 async def test_a_report_tells_what_was_used_when_and_for_what(ann_asks: Asker) -> None:
     sessions, who = ann_asks.context.sessions, ann_asks.context.who
     made = await ann_asks.say("one")
@@ -494,6 +524,26 @@ async def test_the_runtime_s_list_tells_all_that_is_known(ann_asks: Asker) -> No
     )
     assert row["last_active_at"] == row["updated_at"]
     assert (row["project"], row["branch"]) == (None, None), "nobody looks into a folder that a caller names"
+
+
+async def test_lists_say_what_each_session_changed(ann_asks: Asker) -> None:
+    made = await ann_asks.ask("session.create", cwd="/w")
+    key = made["session_id"]
+    given = {"file_path": "/w/a.py", "old_string": "", "new_string": "one = 1\ntwo = 2\n"}
+    calls = [{"id": "c1", "name": "edit", "input": given}]
+    await ann_asks.ask(
+        "session.append", session_key=key, messages=[{"role": "assistant", "tool_calls": calls}]
+    )
+    plain = await ann_asks.ask("session.create")
+    changed = {"added": 2, "removed": 0, "files": 1}
+    for method in ("session.list", "sessions.list"):
+        rows = {each["session_id"]: each["changes"] for each in (await ann_asks.ask(method))["sessions"]}
+        assert rows == {key: changed, plain["session_id"]: {"added": 0, "removed": 0, "files": 0}}
+    assert (await ann_asks.ask("session.get", session_key=key))["changes"] == changed
+    (touched,) = (await ann_asks.ask("changes.list"))["changes"]
+    assert (touched["session"], touched["path"], touched["added"]) == (key, "a.py", 2)
+    assert (await ann_asks.ask("changes.list", file="a.py"))["changes"] == [touched]
+    assert (await ann_asks.ask("changes.list", file="b.py"))["changes"] == []
 
 
 @pytest.mark.parametrize("method", ["session.list", "sessions.list"])
@@ -608,6 +658,39 @@ async def test_a_reset_session_is_empty_and_can_be_restored_or_branched_from(ann
         assert await ann_asks.code(method, **missing) == "checkpoint_not_found"
 
 
+async def test_what_was_said_before_a_reset_stays_an_episode_that_is_listed_found_and_exported(
+    ann_asks: Asker,
+) -> None:
+    fact = "We decided that the staging database is called otter-7."
+    await ann_asks.say(fact)
+    await ann_asks.ask("sessions.reset", session_key=KEY, recap=True, idempotency_key="night")
+    await ann_asks.ask("sessions.reset", session_key=KEY, recap=True, idempotency_key="night")
+    (recap,) = (await ann_asks.ask("session.history", session_key=KEY))["messages"]
+    assert (recap["role"], recap["episode"]) == ("system", "manual")
+    assert recap["content"].startswith("[New episode, after a reset]\n[Recap of the conversation until ")
+    await ann_asks.say("Good morning")
+    found = await ann_asks.ask("session.episodes", session_key=KEY)
+    earlier, present = found["episodes"]
+    assert (found["session_key"], found["total"]) == (KEY, 2)
+    assert (earlier["number"], earlier["reason"], earlier["message_count"], earlier["text"]) == (
+        1,
+        "manual",
+        1,
+        fact,
+    )
+    assert (present["number"], present["reason"], present["checkpoint_id"]) == (2, None, None)
+    assert present["heading_id"] == recap["message_id"]
+    whole = await ann_asks.ask("session.history", session_key=KEY, view="conversation")
+    assert [message["content"] for message in whole["messages"]] == [fact, recap["content"], "Good morning"]
+    assert whole["messages"][0]["message_id"] == earlier["first_message_id"]
+    then = await ann_asks.ask("session.history", session_key=KEY, checkpoint_id=earlier["checkpoint_id"])
+    assert [message["content"] for message in then["messages"]] == [fact]
+    assert (await ann_asks.ask("session.search", query="otter"))["results"][0]["session_key"] == KEY
+    assert (await ann_asks.ask("memory.search", query="staging"))["facts"][0]["content"] == fact
+    file = await ann_asks.ask("session.export", session_key=KEY, format="markdown")
+    assert "## 2. New episode, after a reset, " in file["data"].replace("\\", "")
+
+
 async def test_a_session_that_cannot_be_made_smaller_stays_and_the_answer_says_why(ann_asks: Asker) -> None:
     await ann_asks.say("Hi")
     done = await ann_asks.ask("session.compact", session_key=KEY)
@@ -652,7 +735,11 @@ async def test_a_search_tells_session_and_message(ann_asks: Asker, clock: Clock)
     best = await ann_asks.ask("session.search", query="which needles", order="best")
     assert best["results"]
     assert (await ann_asks.ask("session.search", query="which needles"))["results"] == []
+    found = await ann_asks.ask("session.search", query="needle -another role:user", limit=1, count=True)
+    assert found["total"] == {"hits": 2, "sessions": 2, "more": False}
+    assert await ann_asks.code("session.search", query="needle chanel:x") == "invalid_query"
     found = await ann_asks.ask("session.search", query="needle", limit=1)
+    assert "total" not in found
     (hit,) = found["results"]
     assert set(hit) == {"session_key", "session_id", "title", "message_id", "snippet", "more"}
     assert hit["session_key"] == "agent:main:x:dm:u"

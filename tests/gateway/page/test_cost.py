@@ -26,8 +26,8 @@ class Counted:
     def __init__(self, inner: Any, counts: dict[str, int]) -> None:
         self._inner, self._counts = inner, counts
 
-    async def read(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
-        return await self._inner.read(lambda tx: work(Counted(tx, self._counts)))
+    async def read(self, work: Callable[[Any], Awaitable[Any]], *ahead: Any) -> Any:
+        return await self._inner.read(lambda tx: work(Counted(tx, self._counts)), *ahead)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
@@ -85,6 +85,7 @@ async def test_a_transcript_costs_the_same_however_long_it_is() -> None:
             for start in range(0, number, FEW):
                 drafts = [Draft(role="user", parts=(Text(text=f"{start + at:09}"),)) for at in range(FEW)]
                 await sessions.append(who, made.id, drafts)
+            assert await sessions.spending.numbers(who, [made.id], most=MANY)  # which are kept from then on
             costs.append(
                 await cost(
                     store, who, lambda caller: session_page(caller, WindowRequest(session="talk"), here)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from hitherto.model import Draft, Entry, Principal, Text
+from hitherto.model import Draft, Entry, Principal, Text, ToolCall, ToolResult, Usage
 from hitherto.service import Imported, Sessions
 from tests.gateway.page.conftest import Enter
 from tests.gateway.page.visitor import Visitor
@@ -39,11 +39,16 @@ async def test_an_empty_list_teaches(enter: Enter) -> None:
 
 async def test_a_row_says_what_is_known(enter: Enter, kept: Sessions, ann: Principal) -> None:
     made = await begun(kept, ann, "Fix the parser", "a", "b", cwd="/home/ann/code/parser", tags=("work",))
+    given = {"file_path": "/home/ann/code/parser/a.py", "old_string": "", "new_string": "one\ntwo"}
+    call = ToolCall(id="c1", name="edit", input=given)
+    await kept.append(ann, made, Draft(role="assistant", parts=(call,)))
     await kept.catalog.set_status(ann, made, "running")
     visitor = await enter()
     row = visitor.page.locator(".row")
-    for told in ("Fix the parser", "code/parser", "2 messages", "work", "running", "now"):
+    for told in ("Fix the parser", "code/parser", "3 messages", "work", "running", "now", "+2 −0, 1 file"):
         await expect(row).to_contain_text(told)
+    await visitor.page.get_by_role("link", name="Fix the parser").click()
+    await expect(visitor.page.locator(".facts")).to_contain_text("+2 −0, 1 file")
 
 
 async def test_what_is_said_elsewhere_moves_its_row_to_the_top(
@@ -125,12 +130,24 @@ async def test_facets_say_how_many_there_are_and_are_in_the_address(
         )
         await expect(page.locator(".row .name")).to_have_text(["Tagged"])
     await expect(page).to_have_url(f"{visitor.base}/?agent=coder&project=github.com%2Fada%2Fengine&tag=red")
-    await begun(kept, ann, "Another", tags=("red",))
-    await expect(facets.get_by_role("listitem").filter(has_text="red 2")).to_be_visible()
-    await expect(page.locator(".row")).to_have_count(1)
-    for name in ("coder", "ada/engine"):
-        await facets.get_by_role("link", name=name, exact=True).click()
+    await begun(kept, ann, "Another", "The heron", tags=("red",), project="github.com/ada/web")
+    await facets.get_by_role("link", name="coder", exact=True).click()
+    # Of projects, any that is chosen will do: their numbers are as if none were.
+    await expect(facets.get_by_role("listitem").filter(has_text="red 1")).to_be_visible()
+    await facets.get_by_role("link", name="ada/web", exact=True).click()
     await expect(page.locator(".row .name")).to_have_text(["Another", "Tagged"])
+    both = "project=github.com%2Fada%2Fengine&project=github.com%2Fada%2Fweb&tag=red"
+    await expect(page).to_have_url(f"{visitor.base}/?{both}")
+    await expect(facets.get_by_role("listitem").filter(has_text="red 2")).to_be_visible()
+    await page.get_by_role("searchbox").fill("heron")
+    await expect(page.locator(".row .name")).to_have_text(["Another"])
+    await expect(page.get_by_text("1 hit in 1 session")).to_be_visible()
+    for told in ("All 1", "ada/web 1", "red 1"):
+        await expect(facets.get_by_role("listitem").filter(has_text=told)).to_be_visible()
+    await page.get_by_role("searchbox").fill("heron projekt:web")
+    await expect(page.get_by_role("alert")).to_contain_text("has no field projekt: it has after:")
+    await page.get_by_role("searchbox").fill("")
+    await expect(page.locator(".row")).to_have_count(2)
     await facets.get_by_role("link", name="Running").click()
     await expect(page.get_by_text("No sessions found")).to_be_visible()
 
@@ -155,7 +172,7 @@ async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions,
     await expect(visitor.page.locator(".row .name")).to_have_text(["Theirs"])
     facets = visitor.page.get_by_role("navigation", name="Filters")
     await facets.get_by_role("link", name="Claude Code").first.click()
-    await expect(visitor.page).to_have_url(f"{visitor.base}/?source=claude&project=github.com%2Fada%2Fengine")
+    await expect(visitor.page).to_have_url(f"{visitor.base}/?agent=claude&project=github.com%2Fada%2Fengine")
     await visitor.go("/?source=hitherto")
     await expect(visitor.page.locator(".row .name")).to_have_text(["Ours"])
 
@@ -283,19 +300,35 @@ async def test_what_was_said_since_somebody_read_it_is_marked_until_they_do(
     await expect(unread).to_have_count(0)
 
 
-async def test_a_gauge_tells_how_full_the_context_is(enter: Enter, kept: Sessions, ann: Principal) -> None:
-    for title, tokens in (("Little", 50_000), ("Much", 170_000), ("Larger", 500_000)):
+async def test_a_row_tells_how_full_the_context_is_and_what_the_session_cost(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    for title, model, tokens in (
+        ("Little", "claude-sonnet-4-5", 49_900),
+        ("Much", "claude-sonnet-4-5", 169_900),
+        ("Larger", "gemini-2.5-pro", 524_188),
+    ):
         made = await begun(kept, ann, title)
-        await kept.append(ann, made, Draft(role="user", parts=(Text(text="words"),), tokens=tokens))
+        used = Usage(input=tokens, output=100, cost=0.5 if title == "Much" else None)
+        await kept.append(ann, made, Draft(role="assistant", parts=(), model=model, usage=used))
+    await begun(kept, ann, "Nobody knows", "words")
+    failed = Draft(role="tool", parts=(ToolResult(id="c", is_error=True),))
+    await kept.append(ann, made, [failed, Draft(role="assistant", meta={"error": "overloaded"})])
     visitor = await enter()
     rows = visitor.page.locator(".row")
-    for title, told in (
-        ("Little", "25 % of a window of 200k"),
-        ("Much", "85 %"),
-        ("Larger", "50 % of a window of 1.0M"),
-    ):
+    for title, told in (("Little", "25 %"), ("Much", "85 %"), ("Larger", "50 %")):
         await expect(rows.filter(has_text=title).get_by_role("img", name=told)).to_be_visible()
     await expect(visitor.page.locator(".gauge.full")).to_have_count(1)
+    for title, context, cost in (
+        ("Little", "50k", "≈$0.15"),
+        ("Much", "170k", "$0.50"),
+        ("Nobody knows", "≈6", ""),
+    ):
+        row = rows.filter(has_text=title)
+        await expect(row.locator(".context")).to_contain_text(context)
+        await expect(row.locator(".money")).to_have_text(cost)
+    await expect(rows.filter(has_text="Larger")).to_contain_text("1 tool failure")
+    await expect(rows.locator(".status.failed")).to_have_count(1)
 
 
 async def test_keys_pin_and_put_away_and_take_that_back(enter: Enter, kept: Sessions, ann: Principal) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import hitherto
 from hitherto.gateway.app import AGENT_NEEDS
-from tests.gateway.servers import Server, serving
+from hitherto.gateway.auth.cookies import OWN_HEADER
+from tests.gateway.servers import Server, Token, serving
 
 OPEN = ("/", "/health", "/ready")
 SOCKETS = ("/ws", "/acp")
@@ -219,6 +220,36 @@ async def test_a_revoked_token_ends_a_request_over_http_at_once(store: str, serv
         assert server.request("GET", "/metrics", headers).status == 200
         await sessions.tokens.revoke(token.id)
         assert server.request("GET", "/metrics", headers).status == 401
+
+
+async def test_a_restricted_token_opens_the_methods_of_the_gateway_only_and_sees_its_part(
+    server: Server,
+) -> None:
+    for channel in ("irc", "sms"):
+        said = {"messages": [{"role": "user", "content": channel}], "create": True}
+        server.call("session.append", {"session_key": f"agent:main:{channel}:dm:u", **said}, "bob")
+    scopes = ["read", "write", "run"]
+    made = server.call("token.create", {"scopes": scopes, "reach": {"channels": ["irc"]}}, "bob")
+    limited = Server(server.process, server.port, {"irc": Token("", made["secret"], "bob")})
+    told = limited.bearer("irc")
+    assert [row["channel"] for row in limited.call("session.list", name="irc")["sessions"]] == ["irc"]
+    async with limited.socket("irc") as client:
+        asked = {"session_key": "agent:main:sms:dm:u"}
+        assert (await client.rpc("session.get", asked))["error"]["data"]["code"] == "session_not_found"
+        asked = {"session_key": "agent:main:irc:dm:u"}
+        assert (await client.call("session.get", asked))["channel"] == "irc"
+        rotated = server.call("token.rotate", {"token_id": made["token"]["token_id"]}, "bob")
+        assert (await client.closed())[0] == 1008
+    assert server.request("GET", "/mcp", told).status == 401  # by the old secret
+    told = {"Authorization": f"Bearer {rotated['secret']}"}
+    ours = {OWN_HEADER.decode(): "1", "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}
+    secrets = (rotated["secret"], server.tokens["bob"].secret)
+    signed_in = [
+        server.request("POST", "/signin", ours, json.dumps({"token": each}).encode()) for each in secrets
+    ]
+    assert [reply.status for reply in signed_in] == [401, 200]
+    assert server.request("GET", "/mcp", told).json["error"]["data"]["code"] == "out_of_reach"
+    assert server.upgrade("/acp", list(told.items())).json["error"]["data"]["code"] == "out_of_reach"
 
 
 def test_one_owner_never_sees_anothers_sessions(server: Server) -> None:

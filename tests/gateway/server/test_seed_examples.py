@@ -18,6 +18,7 @@ import pytest
 import hitherto
 from hitherto.gateway.methods import METHODS
 from hitherto.service import Sessions
+from hitherto.values.scopes import SCOPES
 from tests.gateway.methods.asker import KEY, Asker
 from tests.gateway.seed_examples import EXAMPLES, NOW, differences
 from tests.gateway.servers import Client, Json, Server, Token, serving
@@ -84,7 +85,7 @@ async def owner(fleet: Fleet, clock: Clock) -> AsyncIterator[tuple[str, Sessions
     """Somebody new, whose token all servers know, and the store itself."""
     name = f"owner {next(_names)}"
     async with hitherto.open(fleet.url, now=clock) as sessions:
-        token, secret = await sessions.tokens.create(name)
+        token, secret = await sessions.tokens.create(name, scopes=sorted(SCOPES))
         for server in fleet.servers:
             server.tokens = {**server.tokens, name: Token(token.id, secret, name)}
         yield name, sessions
@@ -129,6 +130,11 @@ PEER = "agent:main:telegram:dm:7"
 LONG = [{"role": ("user", "assistant")[number % 2], "content": "word " * 400} for number in range(40)]
 NAMED: Json = {"session_key": KEY}
 ID, FIRST, EXPORT, CHECKPOINT, FACT, FORK = map(Kept, ("id", "first", "export", "checkpoint", "fact", "fork"))
+MADE_ID = Kept("token")
+MADE: Json = {
+    "token_id": MADE_ID, "label": "Reader", "scopes": ["read"], "created_at": TIME, "expires_at": None, "revoked_at": None,
+    "last_used_at": None,
+}  # fmt: skip
 ROW: Json = {
     "session_key": KEY, "session_id": ID, "agent_id": "main", "channel": "gateway", "title": "Plans", "status": "idle",
     "message_count": 4, "token_count": int, "created_at": TIME, "updated_at": TIME, "revision": int,
@@ -167,6 +173,8 @@ STEPS = [
     Step("session.inbox", NAMED, {**NAMED, "waiting": []}),
     Step("session.inbox.cancel", {**NAMED, "message_id": "x"}, {**NAMED, "cancelled": False}),
     Step("session.changes", NAMED, {**NAMED, "added": 0, "removed": 0, "files": []}),
+    Step("changes.list", {}, {"changes": []}),
+    Step("session.episodes", NAMED, {**NAMED, "episodes": list, "total": int}),
     Step(
         "usage.report",
         {"since": "2025-01-01", "until": "2035-01-01", "by": "session"},
@@ -262,7 +270,17 @@ STEPS = [
     ),
     Step("identity.link", {**ACCOUNT, "canonical": PERSON}, {"accounts": [PERSON, ACCOUNT]}),
     Step("identity.accounts", PERSON, {"accounts": [PERSON, ACCOUNT]}),
+    Step("identity.export", PERSON, {"accounts": [PERSON, ACCOUNT], "sessions": list, "facts": list}),
     Step("identity.unlink", ACCOUNT, {"unlinked": True}),
+    Step(
+        "identity.erase",
+        ACCOUNT,
+        {"accounts": [ACCOUNT], "sessions_deleted": 0, "messages_erased": 0, "facts_forgotten": 0, "links_removed": 0},
+    ),
+    Step("token.create", {"scopes": ["read"], "label": "Reader"}, {"token": MADE, "secret": str}),
+    Step("token.list", {}, {"tokens": list, "total": 2}),
+    Step("token.rotate", {"token_id": MADE_ID}, {"token": MADE, "secret": str}),
+    Step("token.revoke", {"token_id": MADE_ID}, {"token_id": MADE_ID, "revoked": True}),
     Step("rpc.discover", {}, {"openrpc": str, "methods": list}),
 ]  # fmt: skip
 TOLD_LATER = {"session.inbox.move", "session.subscribe", "session.unsubscribe"}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from hitherto.edits.changes import EditCounts
 from hitherto.model import Draft, Entry, Principal, Text, ToolCall, ToolResult
 from hitherto.ports import Store
 from hitherto.service import Imported, Sessions
 from hitherto.service.history.append import EncodedEntry, encode_entry
 from tests.support.conversations import say
+from tests.support.homes import Clock
 
 ONE = "total = sum(price * amount for price, amount in basket)"
 TWO = "shipping = tariff.lookup(country, weight_in_grams)"
@@ -141,7 +143,48 @@ async def test_what_a_subagent_did_counts_for_its_parent_and_a_fork_does_not(
     (file,) = (await reader.edits.changes(ann, "claude:a")).files
     assert [edit.session for edit in file.edits] == ["claude:a", "claude:b"]
     assert (await reader.edits.counts(ann, ["claude:a", "none"])).keys() == {"claude:a"}
-    assert (await reader.edits.counts(ann, ["claude:a"]))["claude:a"].added == 2
+    counts = await reader.edits.counts(ann, ["claude:a", fork.id])
+    assert (counts["claude:a"], counts[fork.id]) == (
+        EditCounts(added=2, files=1),
+        EditCounts(added=2, files=1),
+    )
+
+
+async def test_counts_are_those_of_the_conversation_and_of_nothing_that_was_taken_back(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
+) -> None:
+    session = await sessions.create(ann, cwd="/w/shop")
+    done = await sessions.append(
+        ann, session.id, [edited("", ONE), edited("", f"{TWO}\n{THREE}", "c2", "/w/shop/other.py")]
+    )
+    await sessions.append(ann, session.id, [edited(ONE, "", "c3"), result("c3", failed=True)])
+    ids = [session.id]
+    assert (await reader.edits.counts(ann, ids))[session.id] == EditCounts(added=3, files=2)
+    await sessions.timeline.rewind(ann, session.id, to=done.entries[0])
+    assert (await reader.edits.counts(ann, ids))[session.id] == EditCounts(added=1, files=1)
+    assert await reader.edits.counts(bob, [*ids, "half \ud83d"]) == {}
+
+
+async def test_the_files_that_were_changed_last_come_first(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal, clock: Clock
+) -> None:
+    made = []
+    for path in ("a.py", "b.py", "a.py"):
+        session = await sessions.create(ann, cwd="/w/shop")
+        await sessions.append(ann, session.id, edited("", f"{ONE}\n{TWO}", path=f"/w/shop/{path}"))
+        made.append(session.id)
+        clock.advance()
+    await sessions.append(ann, made[0], edited("", THREE, "c2", "/w/shop/c.py"))
+    found = await reader.edits.recent(ann)
+    assert [(each.session, each.path, each.added) for each in found] == [
+        (made[0], "c.py", 1),
+        (made[2], "a.py", 2),
+        (made[1], "b.py", 2),
+        (made[0], "a.py", 2),
+    ]
+    assert await reader.edits.recent(ann, limit=2) == found[:2]
+    assert [each.session for each in await reader.edits.touched(ann, "a.py")] == [made[2], made[0]]
+    assert await reader.edits.recent(bob) == []
 
 
 async def test_what_is_kept_of_edits_is_small_and_has_no_text(

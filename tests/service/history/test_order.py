@@ -50,7 +50,7 @@ async def test_changes_of_every_kind_keep_their_order_with_each_other(
     for number in range(MANY // 3):
         calls += [
             sessions.rename(ann, session.id, f"title {number}"),
-            sessions.timeline.reset(ann, session.id),
+            sessions.episodes.reset(ann, session.id),
             sessions.append(ann, session.id, say(f"message {number}")),
         ]
     await done([*calls, sessions.fork(ann, session.id)])

@@ -10,7 +10,8 @@ from hitherto.ports import Store
 from hitherto.service import Sessions
 from hitherto.service.search.forms import forms
 from hitherto.service.search.question import asked
-from hitherto.values.words import parse_query, parse_words
+from hitherto.values.query.language import parse_query
+from hitherto.values.words import parse_words
 from tests.support.conversations import say, started, talk
 from tests.support.homes import Clock
 
@@ -177,23 +178,5 @@ def test_a_word_has_these_forms(word: str, others: set[str]) -> None:
 
 
 def test_forms_of_other_languages_are_looked_for_in_their_questions() -> None:
-    (group,) = asked("wo ist die Brücke", parse_query("wo ist die Brücke"), 0).groups[-1:]
+    (group,) = asked(parse_query("wo ist die Brücke")).groups[-1:]
     assert {"brucke", "brucken"} <= {term.tokens[0] for term in group.terms}
-
-
-@pytest.mark.parametrize(
-    ("text", "after", "before"),
-    [
-        ("what broke yesterday", "2026-11-16", "2026-11-17"),
-        ("uploads last week", "2026-11-09", "2026-11-16"),
-        ("uploads this month", "2026-11-01", "2026-11-18"),
-        ("the plan in March", "2026-03-01", "2026-04-01"),
-        ("the plan in December", "2025-12-01", "2026-01-01"),
-        ("the plan in March 2024", "2024-03-01", "2024-04-01"),
-    ],
-)
-def test_a_question_says_when(text: str, after: str, before: str) -> None:
-    now = parse_query("after:2026-11-17T11:00").after
-    assert now is not None
-    when = asked(text, parse_query(text), now).when
-    assert when == (parse_query(f"after:{after}").after, parse_query(f"after:{before}").after)

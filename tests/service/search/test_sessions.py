@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from hitherto.errors import InvalidCursor
+from hitherto.errors import InvalidCursor, InvalidQuery
 from hitherto.model import Draft, Filter, Principal, Text, Thought, ToolCall, ToolResult
 from hitherto.ports import SearchKey, Store
 from hitherto.service import Sessions
 from hitherto.values.cursors import seal_cursor
 from hitherto.values.days import DAY_MS
-from hitherto.values.words import MAX_CHARS, parse_query
+from hitherto.values.words import MAX_CHARS, parse_words
 from tests.support.conversations import finds, hits, listed, say, started, talk
 from tests.support.homes import Clock
 
@@ -62,6 +62,7 @@ HOSTILE = (
     "x " * 2_000,
     "1" * 70,
 )
+REFUSED = ("col:", "text:", "own:", "before:never", "after:99999", "cwd:relative", "role:robot")
 
 
 async def test_all_words_must_stand_in_one_message(
@@ -232,7 +233,6 @@ async def test_each_operator_narrows(
         "tag:green",
         "cwd:/srv/a",
         "agent:x",
-        "before:2025-06-16",
         "water",
         'tag:green tag:"two words" needle',
     ):
@@ -251,7 +251,8 @@ async def test_each_operator_narrows(
         "agent:z",
     ):
         assert await finds(reader, ann, query) == [], query
-    assert sorted(await finds(reader, ann, "title:plan")) == sorted([one.id, two.id])
+    for query in ("title:plan", "before:2025-06-16"):
+        assert sorted(await finds(reader, ann, query)) == sorted([one.id, two.id]), query
 
 
 async def test_a_filter_narrows_a_search_together_with_the_query(
@@ -291,11 +292,11 @@ async def test_what_is_deleted_erased_or_rewound_away_is_not_found(
     await sessions.erase(ann, erased.id, ids[0])
     await sessions.rewind(ann, rewound.id, places[0])
     await sessions.reset(ann, reset.id)
-    assert await finds(reader, ann, "needle") == []
+    assert await finds(reader, ann, "needle") == [reset.id]  # an earlier episode is part of the conversation
     assert (await reader.admin.check(repair=False)).problems == ()
     (checkpoint,) = await reader.checkpoints(ann, rewound.id)
     await sessions.restore(ann, rewound.id, checkpoint.id)
-    assert await finds(reader, ann, "needle") == [rewound.id]
+    assert set(await finds(reader, ann, "needle")) == {reset.id, rewound.id}
 
 
 async def test_what_a_compaction_retired_is_still_found(
@@ -319,13 +320,18 @@ async def test_everything_acknowledged_is_found_at_once(
         assert await finds(writer, ann, f"word{number}") == [session.id]
 
 
-async def test_any_text_is_a_valid_query(sessions: Sessions, reader: Sessions, ann: Principal) -> None:
+async def test_any_text_is_a_query_or_refused_as_one(
+    sessions: Sessions, reader: Sessions, ann: Principal
+) -> None:
     await started(sessions, ann, "Some text", tags=["t"], cwd="/a")
+    refused = []
     for query in HOSTILE:
-        page = await reader.search(ann, query)
-        again = await reader.find(ann, Filter(text=query))
-        assert page.cursor is None
-        assert again.cursor is None
+        assert (await reader.find(ann, Filter(text=query))).cursor is None
+        try:
+            assert (await reader.search(ann, query)).cursor is None
+        except InvalidQuery:
+            refused.append(query)
+    assert refused == [query for query in HOSTILE if query.startswith(REFUSED)]
 
 
 async def test_hostile_texts_are_found_by_their_words(
@@ -401,7 +407,7 @@ async def test_the_store_finds_the_newest_documents_first_however_many_there_are
     store: Store, sessions: Sessions, ann: Principal, bob: Principal, count: int
 ) -> None:
     """The service puts hits in order once more; here the store alone is asked, for a part of them."""
-    terms = parse_query("needle").terms
+    terms = parse_words("needle")
     for who in (bob, ann):
         session = await sessions.create(who)
         await sessions.append(who, session.id, [say(f"needle {number}") for number in range(count)])

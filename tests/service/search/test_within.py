@@ -11,7 +11,7 @@ from hitherto.ports import Store
 from hitherto.service import Imported, Sessions
 from hitherto.service.records import load_lists, require_session
 from hitherto.service.search.within import KINDS, Kind
-from hitherto.values.words import parse_query
+from hitherto.values.words import parse_words
 from tests.support.conversations import said, say, started, talk
 
 FAILED = Draft(role="tool", parts=(ToolResult(id="x", is_error=True),))
@@ -140,7 +140,7 @@ async def test_a_stretch_of_another_owner_has_nothing_in_it(
     async def found(owner: str) -> list[str]:
         async def work(tx):  # type: ignore[no-untyped-def]
             (stretch,) = (await load_lists(tx, await require_session(tx, ann, session.id))).conversation()
-            return await tx.within(owner, stretch, parse_query("needle").terms, None, 5)
+            return await tx.within(owner, stretch, parse_words("needle"), None, 5)
 
         return [spot.id for spot in await store.read(work)]
 

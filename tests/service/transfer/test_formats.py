@@ -367,7 +367,7 @@ def _copied(value: Any) -> Any:
 
 @pytest.mark.parametrize("format", FORMATS)
 async def test_a_file_whose_pages_are_made_elsewhere_is_the_same(
-    sessions: Sessions, reader: Sessions, ann: Principal, clock: Clock, format: str
+    sessions: Sessions, ann: Principal, clock: Clock, format: str
 ) -> None:
     session = await rich_session(sessions, ann, clock)
     await sessions.append(ann, session.id, [say(f"{SECRET} {number}") for number in range(PAGE + 1)])
@@ -376,9 +376,9 @@ async def test_a_file_whose_pages_are_made_elsewhere_is_the_same(
         function, *given = _copied(work)
         return _copied(function(*given))
 
-    transfer = reader.transfer
+    transfer = sessions.transfer
     made = [piece async for piece in transfer.export_file(ann, session.id, format, beside=elsewhere)]
-    assert b"".join(made) == await filed(reader, ann, session.id, format)
+    assert b"".join(made) == await filed(sessions, ann, session.id, format)
     seen = await transfer.review(ann, session.id, format, beside=elsewhere)
     assert seen == await transfer.review(ann, session.id, format)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from hitherto.acp.agent.connection import Connection
 from hitherto.acp.protocol.params import BatchGet, Search, Subscribe, Unsubscribe
@@ -25,12 +26,15 @@ LEAVING = frozenset(("archive", "move", "sync"))
 
 
 async def search(connection: Connection, params: Search) -> Json:
-    """`_hitherto/session/search`: the newest hit of each session, newest first."""
+    """`_hitherto/session/search`: the newest hit of each session, newest first; with `count`, how much there is in all."""
     given = Filter(cwd=params.cwd, native=connection.offer.native, archived=params.archived or "include")
     page = await connection.sessions.search(
-        connection.who, params.query, given=given, cursor=params.cursor, limit=HITS
+        connection.who, params.query, given=given, cursor=params.cursor, limit=HITS, count=params.count
     )
-    answer: Json = {"hits": [_hit(hit) for hit in page.hits]}
+    rows = await _rows(connection, [hit.session for hit in page.hits])
+    answer: Json = {"hits": [_hit(hit, row) for hit, row in zip(page.hits, rows, strict=True)]}
+    if page.found is not None:
+        answer["total"] = {"hits": page.found.hits, "sessions": page.found.sessions, "more": page.found.more}
     return answer if page.cursor is None else {**answer, "nextCursor": page.cursor}
 
 
@@ -40,7 +44,7 @@ async def batch_get(connection: Connection, params: BatchGet) -> Json:
         raise TooLarge(f"too many session ids: {len(params.session_ids)}, at most {BATCH}")
     found = {name: await _find_session(connection, name) for name in dict.fromkeys(params.session_ids)}
     return {
-        "sessions": [row(session) for session in found.values() if session is not None],
+        "sessions": await _rows(connection, [session for session in found.values() if session is not None]),
         "missing": [name for name, session in found.items() if session is None],
     }
 
@@ -121,7 +125,7 @@ class _Subscription:
         self._listed = (self._listed | listed.keys()).difference(removed)
         if not listed and not removed:
             return  # none of them was or is in this list
-        rows = [row(session) for session in listed.values()]
+        rows = await _rows(self._connection, list(listed.values()))
         await self._connection.peer.notify(
             CHANGES, {"subscriptionId": self.id, "sessions": rows, "removed": removed}
         )
@@ -134,8 +138,13 @@ async def _find_session(connection: Connection, session_id: str) -> Session | No
         return None
 
 
-def _hit(hit: Hit) -> Json:
-    fields: Json = {"session": row(hit.session), "snippet": hit.snippet, "marks": hit.marks, "more": hit.more}
+async def _rows(connection: Connection, sessions: Sequence[Session]) -> list[Json]:
+    used = await connection.sessions.spending.numbers(connection.who, [each.id for each in sessions])
+    return [row(each, used.get(each.id)) for each in sessions]
+
+
+def _hit(hit: Hit, row: Json) -> Json:
+    fields: Json = {"session": row, "snippet": hit.snippet, "marks": hit.marks, "more": hit.more}
     if hit.entry is not None:
         fields["messageId"] = hit.entry
     if hit.role is not None:

@@ -30,10 +30,10 @@ async def list_sessions(connection: Connection, params: ListSessions) -> bytes:
         created_after=None if params.created_after is None else milliseconds(params.created_after),
     )
     page = await _page(connection, given, params.cursor, PAGE)
-    rows = _rows(page)
+    rows = await _rows(connection, page)
     if (fitting := _fitting(rows)) < len(rows):
         page = await _page(connection, given, params.cursor, fitting)
-        rows = _rows(page)
+        rows = await _rows(connection, page)
     more = b"" if page.cursor is None else b',"nextCursor":' + frames.encode(page.cursor)
     return b'{"sessions":[%b]%b}' % (b",".join(rows), more)
 
@@ -77,7 +77,8 @@ async def set_title(connection: Connection, params: SetTitle) -> Json:
 
 
 async def session_status(connection: Connection, params: NamedSession) -> Json:
-    """`session/status`: open if anybody has it open or a turn of it runs, in any process; else saved."""
+    """`session/status`: open if anybody has it open or a turn of it runs, in any process; else saved. That its last turn was
+    interrupted stands beside that."""
     sessions, who, session_id = connection.sessions, connection.who, params.session_id
     is_open = (
         await sessions.leases.current(who, session_id) is not None
@@ -85,7 +86,9 @@ async def session_status(connection: Connection, params: NamedSession) -> Json:
         # This process knows its own sessions.
         or await sessions.presence.attended(who, session_id, besides=connection.holder)
     )
-    return {"status": "open" if is_open else "saved"}
+    cut_off = (await sessions.get(who, session_id)).status == "interrupted"
+    meta = {"_meta": {"hitherto/status": "interrupted"}} if cut_off else {}
+    return {"status": "open" if is_open else "saved", **meta}
 
 
 async def _page(connection: Connection, given: Filter, cursor: str | None, limit: int) -> Page:
@@ -98,8 +101,10 @@ async def _page(connection: Connection, given: Filter, cursor: str | None, limit
     return page
 
 
-def _rows(page: Page) -> list[bytes]:
-    return [frames.encode(row(session)) for session in page.sessions]
+async def _rows(connection: Connection, page: Page) -> list[bytes]:
+    ids = [session.id for session in page.sessions]
+    used = await connection.sessions.spending.numbers(connection.who, ids)
+    return [frames.encode(row(session, used.get(session.id))) for session in page.sessions]
 
 
 def _fitting(rows: list[bytes]) -> int:

@@ -105,6 +105,7 @@ class Search(Params, frozen=True, kw_only=True):
     cwd: str | None = None
     cursor: str | None = None
     archived: Archived | None = None
+    count: bool = False
 
 
 class BatchGet(Params, frozen=True, kw_only=True):

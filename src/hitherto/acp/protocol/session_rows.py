@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from hitherto.acp.protocol.times import rfc3339
 from hitherto.model import OWN, Json, Session
+from hitherto.values.usage.sessions import SessionUsage
 
 NOWHERE = "/"
 """The `cwd` of a session that has none: the protocol wants an absolute path. Opening one gives no access to any folder."""
+USAGE = "hitherto/usage"
+_CAPITALS = re.compile(r"_([a-z])")
 CONTINUED = "hitherto/continuedAs"
 BEHIND = f"{OWN}behind"
 """The key in the meta of a session that was recorded from other agents: their sessions."""
 
 
-def row(session: Session) -> Json:
-    """A `SessionInfo`, all of it from the session's own columns."""
+def row(session: Session, used: SessionUsage | None) -> Json:
+    """A `SessionInfo`: the session's own columns, and what it used as far as that was counted."""
     fields: Json = {
         "sessionId": session.id,
         "cwd": session.cwd or NOWHERE,
@@ -24,6 +29,7 @@ def row(session: Session) -> Json:
             "hasErrors": session.error_count > 0,
             "hitherto/createdAt": rfc3339(session.created_at),
             **_project_fields(session),
+            **({} if used is None else {USAGE: _usage_fields(used)}),
             **meta_fields(session),
         },
     }
@@ -32,6 +38,11 @@ def row(session: Session) -> Json:
     if session.additional_directories:
         fields["additionalDirectories"] = session.additional_directories
     return fields
+
+
+def _usage_fields(used: SessionUsage) -> Json:
+    """The fields of `session.usage`, named as the protocol names things."""
+    return {_CAPITALS.sub(lambda found: found[1].upper(), name): value for name, value in used.fields.items()}
 
 
 def _project_fields(session: Session) -> Json:

@@ -17,7 +17,7 @@ from hitherto.acp.protocol.initialize import Client
 from hitherto.acp.protocol.kept_updates import GATED, Kept, kept_of, updates_of
 from hitherto.acp.protocol.times import rfc3339, rfc3339_pieces
 from hitherto.acp.protocol.tool_calls import call_fields, plan_fields, result_fields
-from hitherto.model import Json, Plan, Unknown
+from hitherto.model import EPISODE, Json, Plan, Unknown
 from hitherto.rpc import frames
 
 AT = "hitherto/at"
@@ -132,7 +132,8 @@ class Renderer:
         to clients that support them: every message they cover is replayed anyway."""
         meta = {} if stored.meta is NOTHING else value_of(stored.meta)
         if mark or meta.get("compact_summary") is True:
-            self._render_summary(stored, lines)
+            if stored.parts or EPISODE not in meta:  # the heading of an episode may have no words
+                self._render_summary(stored, lines)
             return True
         if meta.get("meta") is True:
             return True

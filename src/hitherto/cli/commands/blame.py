@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 
 import click
 
 from hitherto.cli.command import command
-from hitherto.cli.git import Git
 from hitherto.cli.options.session_ids import short_ids
+from hitherto.cli.source_lines import read_file
 from hitherto.cli.terminal.output import Output, clean
-from hitherto.edits.edit import lines_of
-from hitherto.edits.lines import plain
-from hitherto.edits.origins import LineOrigin, Repository, SourceLine
+from hitherto.edits.origins import LineOrigin, SourceLine
 from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, Value
 from hitherto.presentation import formats
-from hitherto.projects import checkout_of
 from hitherto.service import Sessions
 
-FILE_BYTES = 16 * 1024 * 1024
 _RANGE = re.compile(r"(.+?):(\d+)(?:-(\d*))?")
 
 
@@ -52,17 +47,21 @@ class Traced(Value, frozen=True):
 async def run(sessions: Sessions, out: Output, *, file: str, folder: str) -> None:
     """Show which message of which session wrote each line of a file, and the prompt that led to it.
 
-    In a git repository the file is read as HEAD has it, and each line has its commit; elsewhere as it is. A line that no session
-    is known to have written stays unknown.
+    The file is read as it is; in a git repository each line has its commit, unless it is not committed yet. A line that no session is
+    known to have written stays unknown.
 
     In a pipe, each line has these tab-separated fields: line, commit, session, message, confidence, text.
     """
     name, first, last = _given(file, folder)
-    lines, commits, repository = _read(folder, name, first)
-    found = await sessions.edits.trace(LOCAL, lines, repository)
+    file_lines = read_file(folder, name)
+    if file_lines.lines and first > len(file_lines.lines):
+        raise InvalidInput(f"{name!r} has only {len(file_lines.lines)} lines")
+    if file_lines.unknown is not None:
+        out.note(f"The commits of these lines are not known: {file_lines.unknown}")
+    found = await sessions.edits.trace(LOCAL, file_lines.lines, file_lines.repository)
     wanted = [
         (line, commit, origin)
-        for line, commit, origin in zip(lines, commits, found, strict=True)
+        for line, commit, origin in zip(file_lines.lines, file_lines.commits, found, strict=True)
         if first <= line.number and (last is None or line.number <= last)
     ]
     if out.json:
@@ -85,49 +84,6 @@ def _given(file: str, folder: str) -> tuple[str, int, int | None]:
     if first < 1 or (last is not None and last < first):
         raise InvalidInput(f"{file!r}: lines are counted from 1, and the first comes before the last")
     return found[1], first, last
-
-
-def _read(folder: str, name: str, first: int) -> tuple[list[SourceLine], list[str | None], Repository]:
-    """All lines of the file, their commits, and the repository. Lines are read whole, for their neighbours tell too."""
-    if checkout_of(os.path.realpath(os.path.join(folder, os.path.dirname(name)))) is None:
-        return *_plain_file(folder, name), Repository(names=(os.path.basename(os.path.realpath(folder)),))
-    git = Git(os.path.join(folder, os.path.dirname(name)) or ".")
-    path = git.path_of(os.path.basename(name))
-    blamed = git.blame(os.path.join(git.top, path))
-    if blamed and first > len(blamed):
-        raise InvalidInput(f"{name!r} has only {len(blamed)} lines")
-    copies = Counter(plain(line.text) for line in blamed)
-    lines = [
-        SourceLine(
-            path=path,
-            number=line.number,
-            text=line.text,
-            until=line.until,
-            is_copy=copies[plain(line.text)] > 1,
-            former_path=line.path if line.path != path else None,
-        )
-        for line in blamed
-    ]
-    return lines, [line.commit for line in blamed], git.repository()
-
-
-def _plain_file(folder: str, name: str) -> tuple[list[SourceLine], list[str | None]]:
-    path = os.path.join(folder, name)
-    try:
-        with open(path, "rb") as file:
-            data = file.read(FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{name!r} cannot be read: {getattr(error, 'strerror', error)}") from None
-    if len(data) > FILE_BYTES:
-        raise InvalidInput(f"{name!r} has more than {FILE_BYTES} bytes")
-    texts = () if b"\0" in data else lines_of(data.decode("utf-8", "replace"))
-    copies = Counter(map(plain, texts))
-    shown = os.path.basename(os.path.realpath(path)) if "/" not in name else name.lstrip("./")
-    lines = [
-        SourceLine(path=shown, number=number, text=text, is_copy=copies[plain(text)] > 1)
-        for number, text in enumerate(texts, 1)
-    ]
-    return lines, [None] * len(lines)
 
 
 def _row(line: SourceLine, commit: str | None, origin: LineOrigin | None) -> Traced:

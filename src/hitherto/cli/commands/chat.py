@@ -61,7 +61,8 @@ async def _greet(chat: ChatSession) -> None:
     """Show the last messages, the folder and the model."""
     if chat.session is not None:
         page = await chat.sessions.history(LOCAL, chat.session.id, last=True, limit=SHOWN)
-        print_page(chat.out, chat.session, page)
+        used = await chat.sessions.usage(LOCAL, chat.session.id)
+        print_page(chat.out, chat.session, page, used)
         for entry in page.entries:
             if entry.role == "user" and (said := clean_lines(plain_text(entry))):
                 chat.lines.remember(said)

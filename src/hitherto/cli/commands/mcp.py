@@ -16,8 +16,8 @@ from hitherto.settings import read_settings
 async def run(sessions: Sessions, out: Output) -> None:  # noqa: ARG001 - stdout carries MCP only
     """Run as an MCP server on standard input and output, so that agents can search your history.
 
-    It offers the tools sessions_search, sessions_recent, sessions_read and memory_search. They are read-only and leave
-    secrets out. `hitherto serve` offers the same tools at /mcp.
+    It offers the tools sessions_search, sessions_recent, sessions_read, memory_search, changes_search, blame and why. They are
+    read-only and leave secrets out. `hitherto serve` offers the same tools at /mcp.
     """
     try:
         from hitherto.recall.server import server_for

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
+from msgspec.structs import replace
 
 from hitherto.cli.command import command
 from hitherto.cli.options.filters import filtered
@@ -13,7 +14,7 @@ from hitherto.cli.terminal.entries import ROLE_STYLES
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.errors import IndexBehind
 from hitherto.limits import SEARCH_PAGE
-from hitherto.model import LOCAL, Filter, Hit, SearchPage
+from hitherto.model import LOCAL, Filter, Found, Hit, SearchPage
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.service.search.sessions import Order
@@ -22,7 +23,10 @@ from hitherto.service.search.sessions import Order
 @command(
     "hitherto search parser error",
     """hitherto search '"exact phrase" role:user after:2025-06'""",
-    "hitherto search 'migrat* tag:work' --here",
+    "hitherto search 'migrat* -draft tag:work' --here",
+    "hitherto search 'timeout project:engine,web tool:bash yesterday'",
+    "hitherto search 'file:parser.py has:edit model:opus last week'",
+    "hitherto search 'is:failed branch:release/*'",
     "hitherto search --best 'how did we retry failed uploads last week'",
     opens="read",
 )
@@ -46,7 +50,12 @@ async def run(
     """Find sessions by what was said in them. Shows the newest hit of each session, newest first.
 
     All words must occur in one message, or in the titles. Use "quotes" for a phrase, prefix* for the start of a word, and
-    title: tag: cwd: project: agent: role: before: after: to filter.
+    -word for what a message must not have. "yesterday", "last week" or "in March" is when it was said.
+
+    Fields narrow the search: project: agent: source: branch: cwd: channel: tag: title: is: for sessions; role: from: model:
+    tool: has: for messages; file: for files that a session changed or named; after: before: on: for dates. Several values:
+    project:engine,web. To leave out: -tag:draft. is: takes archived, failed, fork, pinned, running, subagent, synced, waiting;
+    has: takes attachment, audio, code, edit, error, image, plan, thought, tool.
 
     With --best, ask a question: sessions that have most of its words come first, rare words count for more, and "last week",
     "yesterday" or "in March" prefer what was said then.
@@ -65,10 +74,17 @@ async def run(
         for hit in page.hits:
             when = formats.utc(hit.at)
             out.row(hit.session.id, when, hit.role, hit.entry, hit.session.title, hit.snippet, hit.more)
+    if page.found is not None and page.hits:
+        out.note(f"{formats.found(page.found)}.")
     if page.unindexed:
         out.note(
             "The store cannot be written to, so its index stays as it is: it lacks messages and titles,"
             f" {page.unindexed} of them, which were not searched."
+        )
+    if page.unordered:
+        out.note(
+            "Search is being put in the order of time after an upgrade: until then, hits come in the order in which they were"
+            f" stored. About {page.unordered} messages and titles are left."
         )
     if page.cursor is not None:
         out.note(f"There are more hits. Show the next ones with --cursor {page.cursor}")
@@ -79,18 +95,27 @@ async def _read_pages(
 ) -> SearchPage:
     """At most `limit` hits: pages may be short."""
     hits: list[Hit] = []
+    found: Found | None = None
+    is_first = cursor is None
     while True:
         try:
             page = await sessions.search(
-                LOCAL, text, given=given, cursor=cursor, limit=limit - len(hits), order=order
+                LOCAL,
+                text,
+                given=given,
+                cursor=cursor,
+                limit=limit - len(hits),
+                order=order,
+                count=is_first and not hits,
             )
         except IndexBehind as behind:
             out.note(f"Indexing: {behind.indexed} of {behind.total} messages and titles.")
             continue
         hits += page.hits
+        found = page.found or found
         cursor = page.cursor
         if cursor is None or len(hits) >= limit:
-            return SearchPage(hits=tuple(hits), cursor=cursor, unindexed=page.unindexed)
+            return replace(page, hits=tuple(hits), cursor=cursor, found=found)
 
 
 async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:

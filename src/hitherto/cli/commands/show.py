@@ -25,8 +25,9 @@ from hitherto.model import (
     View,
     decode_json,
 )
-from hitherto.presentation import formats
+from hitherto.presentation import formats, labels, usage
 from hitherto.service import Sessions
+from hitherto.values.usage.sessions import SessionUsage, TurnUsage
 
 COMPACTED = "── compacted here: a summary replaces the earlier messages ──"
 EVERY_BRANCH = "all"
@@ -70,17 +71,18 @@ async def run(
     branch: str | None,
     **anchors: str | None,
 ) -> None:
-    """Show a session and its messages, by default the last 20.
+    """Show a session, what it used and cost, and its messages, by default the last 20. Behind each turn stands what it used.
 
     A session of another agent may have branches beside its conversation: what was rewound, edited or resumed elsewhere.
     """
     session_id = await sessions.resolve(LOCAL, session)
     shown = await sessions.get(LOCAL, session_id)
+    used = await sessions.usage(LOCAL, session_id)
     known = await sessions.branches.known(LOCAL, session_id)
     if branch == EVERY_BRANCH:
         if everything or any(anchors.values()):
             raise click.UsageError(f"--branch {EVERY_BRANCH} cannot be combined with --all or an entry")
-        await _show_tree(sessions, out, shown, view, known)
+        await _show_tree(sessions, out, shown, used, view, known)
         return
     checkpoint = None if branch is None else (await sessions.branches.resolve(LOCAL, session_id, branch)).id
     if everything:
@@ -100,24 +102,25 @@ async def run(
             last=last,
             limit=limit,
         )
+    page = replace(page, branch=checkpoint or page.branch)
     if out.json:
-        out.document(_document(shown, view, replace(page, branch=checkpoint or page.branch), known))
+        out.document(_document(shown, used, view, page, known))
     else:
-        print_page(out, shown, page)
-        _note_branches(out, known, checkpoint or page.branch)
+        print_page(out, shown, page, used)
+        _note_branches(out, known, page.branch)
 
 
 async def _show_tree(
-    sessions: Sessions, out: Output, shown: Session, view: View, known: Sequence[Branch]
+    sessions: Sessions, out: Output, shown: Session, used: SessionUsage, view: View, known: Sequence[Branch]
 ) -> None:
     """All of the conversation, then what each branch adds to it."""
     page = await _everything(sessions, shown.id, view, None)
     own = [await _everything(sessions, shown.id, "conversation", each.id, each.after) for each in known]
     if out.json:
         tree = [{**_branch(each), "entries": _entries(added)} for each, added in zip(known, own, strict=True)]
-        out.document({**_document(shown, view, page, known), "branches": tree})
+        out.document({**_document(shown, used, view, page, known), "branches": tree})
         return
-    print_page(out, shown, page)
+    print_page(out, shown, page, used)
     for number, (each, added) in enumerate(zip(known, own, strict=True), 1):
         place = f"after {each.after}" if each.after else "from the beginning"
         write(out)
@@ -156,9 +159,12 @@ async def _everything(
     return page
 
 
-def _document(session: Session, view: View, page: HistoryPage, known: Sequence[Branch]) -> dict[str, Any]:
+def _document(
+    session: Session, used: SessionUsage, view: View, page: HistoryPage, known: Sequence[Branch]
+) -> dict[str, Any]:
     return {
         "session": session,
+        "usage": {**used.fields, "turns": [turn.fields for turn in used.turns]},
         "view": view,
         "total": page.total,
         "entries": _entries(page),
@@ -179,26 +185,41 @@ def _branch(branch: Branch) -> dict[str, Any]:
     return known
 
 
-def print_page(out: Output, session: Session, page: HistoryPage) -> None:
-    """Print a session and a page of its messages."""
-    for name, value in _facts(session, local=out.terminal):
+def print_page(out: Output, session: Session, page: HistoryPage, used: SessionUsage) -> None:
+    """Print a session and a page of its messages, with what it and the turns of its conversation used."""
+    for name, value in _facts(session, used, local=out.terminal):
         write(out, Styled(f"{name}:", "dim"), Styled(f" {clean(value)}", "bold" if name == "title" else ""))
-    _print_entries(out, page)
+    _print_entries(out, page, () if page.branch is not None else used.turns)
     if page.previous is not None:
         out.note(f"For earlier messages, use --before {page.previous} or --all.")
     if page.next is not None:
         out.note(f"For later messages, use --after {page.next} or --all.")
 
 
-def _print_entries(out: Output, page: HistoryPage) -> None:
+def _print_entries(out: Output, page: HistoryPage, turns: Sequence[TurnUsage] = ()) -> None:
+    """The messages; behind the last of each turn, if that is among them, what the turn used."""
+    prompts = {turn.prompt: place for place, turn in enumerate(turns)}
+    running: TurnUsage | None = None
     for position, entry in enumerate(page.entries):
+        if entry.id in prompts:
+            _print_turn(out, running)
+            running = turns[prompts[entry.id]]
         write(out)
         if position in page.marks:
-            write(out, Styled(COMPACTED, MARK_STYLE))
+            heading = labels.episode(entry)
+            write(out, Styled(f"── {heading} ──" if heading else COMPACTED, MARK_STYLE))
         print_entry(out, entry)
+    if page.next is None:
+        _print_turn(out, running or (turns[-1] if turns else None))
 
 
-def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:
+def _print_turn(out: Output, turn: TurnUsage | None) -> None:
+    if turn is not None:
+        write(out)
+        write(out, Styled(f"── {usage.turn(turn)} ──", "dim"))
+
+
+def _facts(session: Session, used: SessionUsage, *, local: bool) -> Iterator[tuple[str, str]]:
     """The known facts about the session, in order."""
     time = formats.local if local else formats.utc
     known = {
@@ -207,11 +228,9 @@ def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:
         "folder": session.cwd,
         "created": time(session.created_at),
         "active": time(session.updated_at),
-        "messages": str(session.message_count),
-        "tokens": None if session.token_count is None else str(session.token_count),
-        "cost": None if session.cost is None else formats.exact_cost(session.cost),
+        **_numbers(used),
         "size": formats.size(session.bytes),
-        "marks": formats.marks(session),
+        "marks": formats.marks(session, failed=used.failed),
         "agent": session.agent_id,
         "channel": session.channel,
         "source": session.source,
@@ -223,3 +242,15 @@ def _facts(session: Session, *, local: bool) -> Iterator[tuple[str, str]]:
         "earlier titles": "; ".join(session.earlier_titles),
     }
     yield from ((name, value) for name, value in known.items() if value)
+
+
+def _numbers(used: SessionUsage) -> dict[str, str]:
+    return {
+        "messages": usage.messages(used),
+        "context": usage.context(used) if used.messages else "",
+        "model": used.model or "",
+        "tokens": usage.tokens(used.usage),
+        "cost": usage.cost(used.usage),
+        "duration": formats.duration(used.duration_ms) if used.duration_ms else "",
+        "tool failures": str(used.tool_failures or ""),
+    }

@@ -15,7 +15,7 @@ from hitherto.errors import HithertoError
 from hitherto.model import LOCAL, Json
 from hitherto.presentation import formats
 from hitherto.service import Sessions
-from hitherto.service.admin.usage import SessionUsage
+from hitherto.values.usage.sessions import SessionUsage
 
 GIVEN_CHARS = 1_000_000
 PREFIXES = ("claude:", "codex:", "")

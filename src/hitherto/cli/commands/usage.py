@@ -15,7 +15,7 @@ from hitherto.model import LOCAL
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.service.admin.spending import GROUPS, PERIODS, By, Period, UsageReport, UsageRow
-from hitherto.values.requests import UsageSum
+from hitherto.values.usage.requests import UsageSum
 
 SPANS: dict[Period | None, timedelta] = {
     None: timedelta(days=29),
@@ -142,15 +142,4 @@ def _document(report: UsageReport) -> dict[str, object]:
 
 
 def _json(sessions: int, used: UsageSum) -> dict[str, object]:
-    return {
-        "sessions": sessions,
-        "requests": used.requests,
-        "input_tokens": used.input,
-        "output_tokens": used.output,
-        "cache_read_tokens": used.cache_read,
-        "cache_write_tokens": used.cache_write,
-        "cost_usd": used.cost,
-        "reported_usd": used.reported,
-        "estimated_usd": used.estimated,
-        "unpriced_requests": used.unpriced,
-    }
+    return {"sessions": sessions, **used.fields}

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable
 
 import click
 
 from hitherto.cli.command import command
-from hitherto.cli.git import Git
 from hitherto.cli.options.session_ids import short_ids
+from hitherto.cli.source_lines import read_changes
 from hitherto.cli.terminal.output import Output, clean
-from hitherto.edits.origins import Cause, Repository, SourceLine, causes, lines_of_diff
-from hitherto.edits.patches import of_git
-from hitherto.errors import InvalidInput, SessionNotFound
+from hitherto.edits.origins import Cause, causes
+from hitherto.errors import SessionNotFound
 from hitherto.model import LOCAL
 from hitherto.presentation import formats
 from hitherto.service import Sessions
-
-DIFF_BYTES = 64 * 1024 * 1024
 
 
 @command(
@@ -42,7 +37,8 @@ async def run(sessions: Sessions, out: Output, *, commit: str, markdown: bool, f
 
     In a pipe, each line has these tab-separated fields: session, share, confidence, first prompt.
     """
-    lines, repository = _given(commit, folder)
+    changes, repository = read_changes(commit, folder)
+    lines = [line for change in changes for line in change.lines]
     found = causes(lines, await sessions.edits.trace(LOCAL, lines, repository))
     if out.json:
         out.document({"sessions": found})
@@ -53,28 +49,6 @@ async def run(sessions: Sessions, out: Output, *, commit: str, markdown: bool, f
     else:
         for each in found:
             out.row(each.session, each.share, each.confidence, next(iter(each.prompts), None))
-
-
-def _given(commit: str, folder: str) -> tuple[list[SourceLine], Repository]:
-    """The lines that were added, and the repository that they were added in."""
-    if commit == "-":
-        diff = sys.stdin.buffer.read(DIFF_BYTES + 1)
-        if len(diff) > DIFF_BYTES:
-            raise InvalidInput(f"a diff may have at most {DIFF_BYTES} bytes")
-        return lines_of_diff(of_git(diff.decode("utf-8", "replace"))), _repository(folder)
-    git = Git(folder)
-    lines: list[SourceLine] = []
-    for each in git.commits(commit):
-        lines += lines_of_diff(of_git(git.diff(each)), each.until, each.since)
-    return lines, git.repository()
-
-
-def _repository(folder: str) -> Repository:
-    """The repository here; a diff may also be of one that is not there any more."""
-    try:
-        return Git(folder).repository()
-    except InvalidInput:
-        return Repository(names=(os.path.basename(os.path.realpath(folder)),))
 
 
 async def titles(sessions: Sessions, ids: Iterable[str]) -> dict[str, str]:

@@ -102,7 +102,7 @@ def plain_console(*, stderr: bool = False) -> Console:
     return Console(color_system=system, stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
-NUMBERS = frozenset({"MESSAGES", "SIZE", "TOKENS"})
+NUMBERS = frozenset({"MESSAGES", "SIZE", "TOKENS", "CONTEXT", "COST"})
 ELASTIC = frozenset({"TITLE", "FOLDER", "MARKS", "VALUE"})
 
 

@@ -14,7 +14,7 @@ from hitherto.errors import InvalidInput
 from hitherto.model import LOCAL, ToolCall
 from hitherto.permissions import MODES, decide
 from hitherto.permissions import ruling as ruling_of
-from hitherto.presentation import formats
+from hitherto.presentation import formats, usage
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.settings import read_settings
 
@@ -79,8 +79,8 @@ async def _cost(chat: ChatSession, _: str) -> None:
     if chat.session is None:
         chat.aside("cost: nothing yet")
         return
-    session = await chat.sessions.get(LOCAL, chat.session.id)
-    chat.aside(f"cost: {'unknown' if session.cost is None else formats.exact_cost(session.cost)}")
+    used = (await chat.sessions.usage(LOCAL, chat.session.id)).usage
+    chat.aside(f"cost: {usage.cost(used) or 'nothing yet'}")
     if chat.context is not None:
         size = "" if chat.context.size is None else f" of {formats.grouped(chat.context.size)}"
         chat.aside(f"context: {formats.grouped(chat.context.used)}{size} tokens")

@@ -29,8 +29,8 @@ from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnre
 from hitherto.model import Entry
 from hitherto.summaries.builtin import room_for
 from hitherto.summariser import CompactionPolicy, Summariser, Summary
-from hitherto.values.prices import window_of
 from hitherto.values.token_count import estimate
+from hitherto.values.usage.prices import window_of
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

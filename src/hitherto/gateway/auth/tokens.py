@@ -27,11 +27,18 @@ class Caller:
         """The owner of the token."""
         return Principal(owner=self.token.owner, local=self.may("commands"))
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether the token is for some sessions or methods only: then it is good for the methods of the gateway alone."""
+        return self.token.reach is not None
+
     async def holds(self) -> bool:
         """Whether the token is still valid; checked with each request.
 
         It is looked up if any token was revoked, by whichever process, since it was last found good.
         """
+        if not self.sessions.tokens.is_good(self.token):
+            return False
         revoked = await self.sessions.tokens.generation()
         if revoked != self._looked_at:
             if await self.sessions.tokens.verify(self.secret) is None:
@@ -54,4 +61,6 @@ def bearer(scope: Scope) -> str | None:
 async def caller_of(sessions: Sessions, secret: str | None) -> Caller | None:
     """Who holds this secret; None if nobody does."""
     token = None if secret is None else await sessions.tokens.verify(secret)
-    return None if token is None or secret is None else Caller(sessions, token, secret)
+    if token is None or secret is None:
+        return None
+    return Caller(sessions if token.reach is None else sessions.limited_to(token.reach), token, secret)

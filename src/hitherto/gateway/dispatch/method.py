@@ -20,7 +20,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from hitherto.engine import Engine
-from hitherto.errors import HithertoError, InvalidInput, SessionNotFound, StoreUnavailable
+from hitherto.errors import HithertoError, InvalidInput, OutOfReach, SessionNotFound, StoreUnavailable
 from hitherto.gateway.dispatch.connection import OpenConnection, Subscriptions, Turns
 from hitherto.gateway.dispatch.errors import failure, failure_of, internal, invalid
 from hitherto.gateway.dispatch.inboxes import Inboxes
@@ -34,6 +34,7 @@ from hitherto.service.transfer.export import Beside as Files
 from hitherto.service.transfer.export import in_export_thread
 from hitherto.updates import Update
 from hitherto.values.keys import DmScopes
+from hitherto.values.scopes import matches_any
 
 P_co = TypeVar("P_co", covariant=True)
 T = TypeVar("T")
@@ -107,7 +108,8 @@ class Method(msgspec.Struct, frozen=True):
 
     `lasts`: it continues when the client leaves, which may get the answer later by its idempotency key.
     `final`: the session is gone afterwards, and whoever asks again is still answered by what is remembered. `most` is
-    how many bytes an answer may have, of a method whose answers are long.
+    how many bytes an answer may have, of a method whose answers are long. `reached`: also for restricted tokens, since it
+    asks for nothing but what the store shows them.
     """
 
     handle: Callable[[Call[Any]], Awaitable[Any]]
@@ -120,6 +122,7 @@ class Method(msgspec.Struct, frozen=True):
     lasts: bool = False
     final: bool = False
     most: int = 0
+    reached: bool = True
 
     @property
     def summary(self) -> str:
@@ -224,6 +227,7 @@ async def answer(
     named = _Names()
     try:
         _permit(context, method.scope)
+        _check_reach(context.token, name, method)
         named = _decode(_names, params)
         return frames.encode(await _handle(context, name, method, params, named, place))
     except SessionNotFound as error:
@@ -254,6 +258,12 @@ async def _handle(
         if getattr(given, parameter):
             _permit(context, scope)
     return await method.handle(Call(context, name, given, found, place))
+
+
+def _check_reach(token: Token, name: str, method: Method) -> None:
+    """Raise `OutOfReach` if the token is restricted and this method is not for it."""
+    if token.reach is not None and not (method.reached and matches_any(name, token.reach.methods)):
+        raise OutOfReach(f"this token is restricted, and {name} is not among what it is for")
 
 
 def _permit(context: Context, scope: str) -> None:

@@ -14,22 +14,35 @@ from msgspec import UNSET, Meta, UnsetType
 from hitherto import model
 from hitherto.errors import InvalidKey
 from hitherto.limits import HISTORY_PAGE, LARGEST_NUMBER, LIST_PAGE
-from hitherto.model import Entry, Part, QueueMode, Role, Session, Text, ToolCall, ToolResult, plain_text
-from hitherto.presentation import formats
+from hitherto.model import (
+    EPISODE,
+    Entry,
+    Part,
+    QueueMode,
+    Role,
+    Session,
+    Text,
+    ToolCall,
+    ToolResult,
+    plain_text,
+)
+from hitherto.presentation import formats, labels
 from hitherto.service.history.inbox import QUEUE_MODE, queue_mode_of
 from hitherto.service.records import is_erased
 from hitherto.values.keys import parse_key
+from hitherto.values.usage.sessions import SessionUsage
 
 SUMMARY = "[Compacted summary from "
 MODEL = "model"
 """The key of a session's meta under which stands the model that answers in it."""
 
-Status = Literal["idle", "running", "error", "archived"]
+Status = Literal["idle", "running", "error", "interrupted", "archived"]
 _STATUSES: dict[model.Status, Status] = {
     "idle": "idle",
     "running": "running",
     "waiting": "running",
     "failed": "error",
+    "interrupted": "interrupted",
 }
 
 Number = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
@@ -85,8 +98,66 @@ class Identity(Answer, frozen=True, kw_only=True):
     source_channel: str | None
 
 
+class ChangeCounts(Answer, frozen=True, kw_only=True):
+    """How many lines the edits of a session and its subagents added and removed, and in how many files."""
+
+    added: int
+    removed: int
+    files: int
+
+
+class Spent(Answer, frozen=True, kw_only=True):
+    """`cost_usd` is what is known of the cost: `reported_usd` by agents and providers, `estimated_usd` by the prices of the day; it is
+    null if nothing is. `unpriced_requests` have no known price."""
+
+    requests: int
+    cost_usd: float | None
+    reported_usd: float
+    estimated_usd: float
+    unpriced_requests: int
+
+
+class Used(Spent, frozen=True, kw_only=True):
+    """What was used. `input_tokens` includes `cache_read_tokens` and `cache_write_tokens`."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+
+
+class Numbers(Spent, frozen=True, kw_only=True):
+    """What the whole session used, with what was compacted or rewound; tokens are null if no answer says how many.
+
+    `cost_status`: `complete` if the cost of every request was reported, `estimated` if some of it is an estimate,
+    `partial_missing_price` if some requests have no known price, else `unknown`. `messages` are those of the
+    conversation, `context_messages` those that the model sees. `context_tokens` is the size of the context now,
+    an estimate if `context_estimated`; `window` what the model sees at most, assumed if `window_assumed`. `failed` says that
+    the last turn failed; `tool_failures` counts tools. `current` is false while something is not counted yet.
+    """
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_status: str
+    messages: int
+    context_messages: int
+    context_tokens: int
+    context_estimated: bool
+    model: str | None
+    window: int
+    window_assumed: bool
+    duration_ms: int
+    tool_failures: int
+    failed: bool
+    current: bool
+
+
 class Row(Answer, frozen=True, kw_only=True):
-    """A session in a list. One without a routing key shows its id as `session_key`."""
+    """A session in a list. One without a routing key shows its id as `session_key`. `message_count` and `token_count` are of the
+    context; `usage` says what the session used, null until it was counted; `changes` counts the lines that its edits added and removed,
+    and their files. Both are left out of events."""
 
     session_key: str
     agent_id: str | None
@@ -99,6 +170,8 @@ class Row(Answer, frozen=True, kw_only=True):
     title: str | None
     status: Status
     revision: int
+    changes: ChangeCounts | UnsetType = UNSET
+    usage: Numbers | UnsetType | None = UNSET
 
 
 class SessionInfo(Row, frozen=True, kw_only=True):
@@ -142,7 +215,7 @@ class Call(Answer, frozen=True, kw_only=True):
 
 
 class Usage(Answer, frozen=True, kw_only=True):
-    """What was used, as far as the provider session_info."""
+    """What was used, as far as the provider says."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -160,7 +233,8 @@ class Sender(Answer, frozen=True, kw_only=True):
 
 class Message(Answer, frozen=True, kw_only=True):
     """One message: `content` is its text. What is more than text, calls and results stands in `parts`. Who wrote it, what it
-    replies to and what its gateway notes about it are there if `session.append` or `session.send` was given them."""
+    replies to and what its gateway notes about it are there if `session.append` or `session.send` was given them. `episode`: it is
+    the heading of one, and why the one before ended."""
 
     role: Role
     content: str
@@ -176,6 +250,7 @@ class Message(Answer, frozen=True, kw_only=True):
     sender: Sender | UnsetType = UNSET
     reply_to: str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
+    episode: str | UnsetType = UNSET
 
 
 def key_of(session: Session) -> str:
@@ -193,9 +268,14 @@ def tokens_of(session: Session) -> int | None:
     return session.token_count if session.message_count else 0
 
 
-def row(session: Session) -> Row:
+def numbers(used: SessionUsage | None) -> Numbers | None:
+    """What a session used, if it was counted."""
+    return None if used is None else Numbers(**used.fields)
+
+
+def row(session: Session, used: SessionUsage | None) -> Row:
     """A session as a list shows it."""
-    return Row(**_row(session))
+    return Row(**_row(session), usage=numbers(used))
 
 
 def session_info(session: Session) -> SessionInfo:
@@ -203,7 +283,7 @@ def session_info(session: Session) -> SessionInfo:
     return SessionInfo(**_row(session), **_details(session))
 
 
-def details(session: Session) -> Details:
+def details(session: Session, used: SessionUsage | None) -> Details:
     """A session by itself."""
     kept = {
         name: value
@@ -213,17 +293,19 @@ def details(session: Session) -> Details:
     return Details(
         **_row(session),
         **_details(session),
+        usage=numbers(used),
         model=session.meta.get(MODEL),
         queue_mode=queue_mode_of(session),
         metadata=kept,
     )
 
 
-def runtime_row(session: Session) -> RuntimeRow:
+def runtime_row(session: Session, used: SessionUsage | None) -> RuntimeRow:
     """A session as the runtime's own methods show it."""
     return RuntimeRow(
         **_row(session),
         **_details(session),
+        usage=numbers(used),
         key=key_of(session),
         session_type=_type(session),
         topic=session.title,
@@ -275,7 +357,7 @@ def _type(session: Session) -> str | None:
 
 def message(entry: Entry) -> Message:
     """An entry as a message."""
-    if entry.meta.get("compaction"):
+    if entry.meta.get("compaction") or EPISODE in entry.meta:
         return _summary(entry)
     results = [part for part in entry.parts if isinstance(part, ToolResult)]
     return Message(
@@ -317,8 +399,12 @@ def usage(given: model.Usage) -> Usage:
 
 
 def _summary(entry: Entry) -> Message:
-    """The summary of a compaction, whoever wrote it: it says what it is and of which day."""
+    """The summary of a compaction, whoever wrote it: it says what it is and of which day. Likewise the heading of an episode."""
     text = plain_text(entry)
+    if heading := labels.episode(entry):
+        said = f"[{heading}]\n{text}".rstrip()
+        reason = str(entry.meta[EPISODE])
+        return Message(role="system", content=said, timestamp=entry.at, message_id=entry.id, episode=reason)
     if not text.startswith(SUMMARY):
         text = f"{SUMMARY}{formats.day(entry.at)}]\n{text}"
     return Message(role="system", content=text, timestamp=entry.at, message_id=entry.id)

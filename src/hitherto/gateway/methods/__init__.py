@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from hitherto.gateway.dispatch import openrpc
 from hitherto.gateway.dispatch.method import Call, Method, Owns
@@ -27,9 +28,11 @@ from hitherto.gateway.methods import (
     store,
     store_streams,
     subscriptions,
+    tokens,
     transfer,
     turns,
 )
+from hitherto.limits import PERSON_BYTES
 
 SESSION, OR_NEW, IF_NAMED = Owns.SESSION, Owns.SESSION_OR_NEW, Owns.SESSION_IF_NAMED
 OWN, NOTHING = Owns.OWN, Owns.NOTHING
@@ -46,8 +49,10 @@ METHODS: dict[str, Method] = {
     "session.list": Method(list.list_sessions, list.ListSessions, list.Rows, "read", OWN),
     "session.history": Method(read.history, read.GetHistory, read.History, "read", SESSION, most=PAGE),
     "session.changes": Method(changes.changes, changes.GetChanges, changes.Changes, "read", SESSION, most=changes.CHANGES_BYTES),
+    "session.episodes": Method(compaction.list_episodes, compaction.EpisodesOf, compaction.Episodes, "read", SESSION),
+    "changes.list": Method(changes.touched, changes.ListTouched, changes.Touched, "read", OWN, reached=False),
     "session.usage": Method(read.usage, read.UsageOf, read.SessionUsage, "read", SESSION),
-    "usage.report": Method(read.report, read.GetReport, read.UsageReport, "read", OWN),
+    "usage.report": Method(read.report, read.GetReport, read.UsageReport, "read", OWN, reached=False),
     "session.search": Method(search.search, search.Search, search.Results, "read", OWN),
     "session.resolve": Method(search.resolve, search.Resolve, search.Resolved, "read", OWN),
     "session.create": Method(create.create, create.Create, create.Created, "write", OWN),
@@ -60,7 +65,7 @@ METHODS: dict[str, Method] = {
         transfer.export, transfer.Export, transfer.Exported, "read", SESSION, needs={"raw": "raw"},
         most=transfer.EXPORT_BYTES,
     ),
-    "session.import": Method(transfer.import_session, transfer.Import, transfer.Imported, "write", OWN),
+    "session.import": Method(transfer.import_session, transfer.Import, transfer.Imported, "write", OWN, reached=False),
     "session.send": Method(turns.send, turns.Send, turns.Sent, "run", SESSION, waits=True, lasts=True),
     "session.inbox": Method(inbox.list_inbox, Named, inbox.InboxOf, "read", SESSION, most=PAGE),
     "session.inbox.cancel": Method(inbox.cancel, inbox.Withdraw, inbox.Withdrawn, "write", SESSION),
@@ -76,7 +81,7 @@ METHODS: dict[str, Method] = {
     ),
     "sessions.preview": Method(read.preview, read.GetPreview, read.Preview, "read", SESSION, most=PAGE),
     "sessions.new": Method(create.move_key, create.NewSession, create.MovedKey, "write", SESSION),
-    "sessions.reset": Method(edit.reset, Overwriting, edit.Reset, "write", SESSION),
+    "sessions.reset": Method(edit.reset, edit.ResetSession, edit.Reset, "write", SESSION),
     "sessions.delete": Method(edit.delete_runtime, Overwriting, edit.RuntimeDeleted, "write", SESSION, final=True),
     "sessions.set_topic": Method(edit.set_topic, edit.SetTopic, edit.Updated, "write", SESSION),
     "sessions.patch": Method(edit.patch, edit.Patch, edit.Updated, "write", SESSION),
@@ -91,11 +96,16 @@ METHODS: dict[str, Method] = {
     "identity.link": Method(identities.link, identities.Link, identities.Accounts, "admin", OWN),
     "identity.unlink": Method(identities.unlink, identities.Peer, identities.Unlinked, "admin", OWN),
     "identity.accounts": Method(identities.accounts, identities.Peer, identities.Accounts, "read", OWN),
+    "identity.export": Method(identities.export, identities.Peer, identities.ExportedPerson, "admin", OWN, waits=True, most=PERSON_BYTES),
+    "identity.erase": Method(identities.erase, identities.Peer, identities.ErasedPerson, "admin", OWN, waits=True),
+    "token.create": Method(tokens.create, tokens.CreateToken, tokens.MadeToken, "admin", OWN),
+    "token.list": Method(tokens.list_tokens, tokens.ListTokens, tokens.Tokens, "admin", OWN),
+    "token.revoke": Method(tokens.revoke, tokens.NamedToken, tokens.RevokedToken, "admin", OWN),
+    "token.rotate": Method(tokens.rotate, tokens.NamedToken, tokens.MadeToken, "admin", OWN),
     "memory.search": Method(memory.search, memory.Recall, memory.Facts, "read", OWN),
     "memory.list": Method(memory.list_facts, memory.ListFacts, memory.Facts, "read", IF_NAMED),
     "memory.forget": Method(memory.forget, memory.Forget, memory.Forgotten, "write", OWN),
-    **store.SERVICE_METHODS,
-    **store_streams.STREAM_METHODS,
+    **{name: replace(method, reached=False) for name, method in (store.SERVICE_METHODS | store_streams.STREAM_METHODS).items()},
     "rpc.discover": Method(discover, Params, Raw, "read", NOTHING),
 }  # fmt: skip
 

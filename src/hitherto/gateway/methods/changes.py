@@ -1,15 +1,19 @@
-"""What a session changed in files."""
+"""What sessions changed in files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
 from msgspec.structs import replace
 
-from hitherto.edits.changes import FileChange
+from hitherto.edits.changes import EditCounts, FileChange, FileTouch
 from hitherto.errors import TooLarge
 from hitherto.gateway.dispatch.method import Call
-from hitherto.gateway.dispatch.schema import Answer, Named, key_of
+from hitherto.gateway.dispatch.schema import Answer, ChangeCounts, ListLimit, Named, Params, Row, key_of
 from hitherto.model import encode
 
+R = TypeVar("R", bound=Row)
 CHANGES_BYTES = 16 * 1024 * 1024
 
 
@@ -18,6 +22,19 @@ class GetChanges(Named, frozen=True, kw_only=True):
 
     file: str | None = None
     lines: bool = True
+
+
+class ListTouched(Params, frozen=True, kw_only=True):
+    """`file`: only files whose path ends with this."""
+
+    file: str | None = None
+    limit: ListLimit = 100
+
+
+class Touched(Answer, frozen=True, kw_only=True):
+    """Files and the sessions that changed them, the newest edit first."""
+
+    changes: tuple[FileTouch, ...]
 
 
 class Changes(Answer, frozen=True, kw_only=True):
@@ -38,6 +55,23 @@ async def changes(call: Call[GetChanges]) -> Changes:
     if len(encode(answer)) > CHANGES_BYTES:
         raise TooLarge(f"the changes exceed {CHANGES_BYTES} bytes: ask for one file, or without lines")
     return answer
+
+
+async def touched(call: Call[ListTouched]) -> Touched:
+    """List the files that sessions changed last; of a given file, the sessions that changed it."""
+    edits, given = call.sessions.edits, call.params
+    if given.file is None:
+        return Touched(changes=tuple(await edits.recent(call.who, limit=given.limit)))
+    return Touched(changes=tuple(await edits.touched(call.who, given.file, limit=given.limit)))
+
+
+async def with_changes(call: Call[Any], rows: Iterable[R]) -> tuple[R, ...]:
+    """Rows of sessions with how much each changed: one query for all."""
+    listed = tuple(rows)
+    counts = await call.sessions.edits.counts(call.who, [each.session_id for each in listed])
+    changes = (counts.get(each.session_id, EditCounts()) for each in listed)
+    told = (ChangeCounts(added=each.added, removed=each.removed, files=each.files) for each in changes)
+    return tuple(replace(row, changes=each) for row, each in zip(listed, told, strict=True))
 
 
 def _without_lines(file: FileChange) -> FileChange:

@@ -9,10 +9,12 @@ from msgspec import UNSET, Meta, UnsetType
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, Named, Overwriting, key_of
 from hitherto.gateway.methods.turns import chosen
-from hitherto.model import Checkpoint, Session, Shrunk
+from hitherto.limits import EPISODES_PAGE
+from hitherto.model import Checkpoint, Episode, Session, Shrunk
 from hitherto.service import Sessions
 
 CheckpointLimit = Annotated[int, Meta(ge=1, le=1_000)]
+EpisodeLimit = Annotated[int, Meta(ge=1, le=EPISODES_PAGE)]
 
 
 class ListCheckpoints(Named, frozen=True, kw_only=True):
@@ -62,6 +64,37 @@ class Checkpoints(Answer, frozen=True, kw_only=True):
 
     session_key: str
     checkpoints: tuple[CheckpointInfo, ...]
+    total: int
+
+
+class EpisodesOf(Named, frozen=True, kw_only=True):
+    """How many of the newest."""
+
+    limit: EpisodeLimit = 100
+
+
+class EpisodeInfo(Answer, frozen=True, kw_only=True):
+    """A part of a session, from one reset to the next. The present one has no `ended_at`, `reason` and `checkpoint_id`.
+
+    `checkpoint_id` is its state when it ended; `heading_id` the message that it begins with, which the first one does not have.
+    """
+
+    number: int
+    began_at: int
+    ended_at: int | None
+    reason: str | None
+    message_count: int
+    checkpoint_id: str | None
+    heading_id: str | None
+    first_message_id: str | None
+    text: str
+
+
+class Episodes(Answer, frozen=True, kw_only=True):
+    """The newest episodes, oldest first; the last is the present one."""
+
+    session_key: str
+    episodes: tuple[EpisodeInfo, ...]
     total: int
 
 
@@ -115,6 +148,13 @@ async def list_checkpoints(call: Call[ListCheckpoints]) -> Checkpoints:
     return Checkpoints(session_key=key_of(call.session), checkpoints=shown, total=len(known))
 
 
+async def list_episodes(call: Call[EpisodesOf]) -> Episodes:
+    """List the episodes of a session: what was said from one reset to the next."""
+    known = await call.sessions.episodes.known(call.who, call.session.id, limit=call.params.limit)
+    shown = tuple(map(_episode, known))
+    return Episodes(session_key=key_of(call.session), episodes=shown, total=known[-1].number)
+
+
 async def restore(call: Call[Restore]) -> Restored:
     """Restore a checkpoint exactly. The current state is saved as a checkpoint first."""
     given = call.params
@@ -141,4 +181,18 @@ def _kept(checkpoint: Checkpoint) -> CheckpointInfo:
         reason=checkpoint.reason,
         message_count=checkpoint.message_count,
         token_count=checkpoint.token_count,
+    )
+
+
+def _episode(episode: Episode) -> EpisodeInfo:
+    return EpisodeInfo(
+        number=episode.number,
+        began_at=episode.began_at,
+        ended_at=episode.ended_at,
+        reason=episode.reason,
+        message_count=episode.message_count,
+        checkpoint_id=episode.checkpoint,
+        heading_id=episode.heading,
+        first_message_id=episode.first,
+        text=episode.text,
     )

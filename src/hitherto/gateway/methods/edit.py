@@ -28,6 +28,12 @@ class Append(Overwriting, frozen=True, kw_only=True):
     create: bool = False
 
 
+class ResetSession(Overwriting, frozen=True, kw_only=True):
+    """With `recap`, the context begins with a short recap of what was there; without, as the server is set."""
+
+    recap: bool | None = None
+
+
 class Erase(NamedWriting, frozen=True, kw_only=True):
     """Which message."""
 
@@ -158,14 +164,14 @@ async def patch(call: Call[Patch]) -> Updated:
     )
 
 
-async def reset(call: Call[Overwriting]) -> Reset:
-    """Reset the session to empty. A checkpoint keeps what was there."""
-    before = call.session
+async def reset(call: Call[ResetSession]) -> Reset:
+    """Start the session anew. What was there becomes an episode of its conversation, and its facts are kept in memory."""
+    before, recap = call.session, call.params.recap
 
     def answer(_: Session) -> Reset:
         return Reset(session_key=key_of(before), events_retired=before.message_count, reset=True)
 
-    return await call.once(lambda sessions: sessions.reset(call.who, before.id), answer)
+    return await call.once(lambda sessions: sessions.reset(call.who, before.id, recap=recap), answer)
 
 
 async def delete(call: Call[Overwriting]) -> Deleted:

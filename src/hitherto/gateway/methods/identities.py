@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from hitherto import model
 from hitherto.gateway.dispatch.method import Call
-from hitherto.gateway.dispatch.schema import Answer, Params
+from hitherto.gateway.dispatch.schema import Answer, Message, Params, key_of, message
+from hitherto.gateway.methods.memory import FactInfo, told_facts
 
 
 class Peer(Params, frozen=True, kw_only=True):
@@ -32,6 +36,34 @@ class Accounts(Answer, frozen=True, kw_only=True):
     accounts: tuple[Account, ...]
 
 
+class ErasedPerson(Answer, frozen=True, kw_only=True):
+    """How much was erased, of the person with these accounts."""
+
+    accounts: tuple[Account, ...]
+    sessions_deleted: int
+    messages_erased: int
+    facts_forgotten: int
+    links_removed: int
+
+
+class SessionOfPerson(Answer, frozen=True, kw_only=True):
+    """All messages of a session that is `theirs`, or those that they wrote in one with others."""
+
+    session_key: str
+    session_id: str
+    title: str | None
+    theirs: bool
+    messages: tuple[Message, ...]
+
+
+class ExportedPerson(Answer, frozen=True, kw_only=True):
+    """All that is kept of the person with these accounts."""
+
+    accounts: tuple[Account, ...]
+    sessions: tuple[SessionOfPerson, ...]
+    facts: tuple[FactInfo, ...]
+
+
 class Unlinked(Answer, frozen=True, kw_only=True):
     """Whether there was a link."""
 
@@ -55,4 +87,39 @@ async def unlink(call: Call[Peer]) -> Unlinked:
 async def accounts(call: Call[Peer]) -> Accounts:
     """List all accounts of the person who owns this account."""
     found = await call.sessions.identities.accounts(call.who, call.params.channel, call.params.peer_id)
-    return Accounts(accounts=tuple(Account(channel=channel, peer_id=peer) for channel, peer in found))
+    return Accounts(accounts=_told(found))
+
+
+async def erase(call: Call[Peer]) -> ErasedPerson:
+    """Erase everything of the person who owns this account: their chats, what they wrote in others, facts and links. For good."""
+    done = await call.sessions.people.erase(call.who, call.params.channel, call.params.peer_id)
+    return ErasedPerson(
+        accounts=_told(done.accounts),
+        sessions_deleted=done.sessions,
+        messages_erased=done.messages,
+        facts_forgotten=done.facts,
+        links_removed=done.links,
+    )
+
+
+async def export(call: Call[Peer]) -> ExportedPerson:
+    """Export everything of the person who owns this account: their chats, what they wrote in others, and facts."""
+    found = await call.sessions.people.export(call.who, call.params.channel, call.params.peer_id)
+    return ExportedPerson(
+        accounts=_told(found.accounts),
+        sessions=tuple(
+            SessionOfPerson(
+                session_key=key_of(each.session),
+                session_id=each.session.id,
+                title=each.session.title,
+                theirs=each.theirs,
+                messages=tuple(map(message, each.entries)),
+            )
+            for each in found.sessions
+        ),
+        facts=await told_facts(call, found.facts),
+    )
+
+
+def _told(accounts: Iterable[model.Account]) -> tuple[Account, ...]:
+    return tuple(Account(channel=channel, peer_id=peer) for channel, peer in accounts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
@@ -19,15 +20,22 @@ from hitherto.gateway.dispatch.schema import (
     row,
     runtime_row,
 )
+from hitherto.gateway.methods.changes import with_changes
 from hitherto.limits import LIST_PAGE
 from hitherto.model import Filter, Session
 from hitherto.model import Status as Doing
+from hitherto.values.usage.sessions import SessionUsage
 
 MOST_SKIPPED = 100_000
 PAGES_LOOKED_AT = 1_000
 
 Offset = Annotated[int, Meta(ge=0, le=MOST_SKIPPED)]
-_DOING: dict[Status, Doing] = {"idle": "idle", "running": "running", "error": "failed"}
+_DOING: dict[Status, Doing] = {
+    "idle": "idle",
+    "running": "running",
+    "error": "failed",
+    "interrupted": "interrupted",
+}
 
 
 class ListFilter(Params, frozen=True, kw_only=True):
@@ -89,7 +97,9 @@ async def list_sessions(call: Call[ListSessions]) -> Rows:
     looked = await _filter(call, wanted)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
     total = await call.sessions.catalog.count(call.who, looked)
-    return Rows(sessions=tuple(map(row, found)), total=total, cursor=cursor or UNSET)
+    used = await _numbers(call.context, found)
+    rows = await with_changes(call, (row(session, used.get(session.id)) for session in found))
+    return Rows(sessions=rows, total=total, cursor=cursor or UNSET)
 
 
 async def list_runtime(call: Call[ListRuntime]) -> RuntimeRows:
@@ -98,7 +108,8 @@ async def list_runtime(call: Call[ListRuntime]) -> RuntimeRows:
     looked = replace(await _filter(call, given), text=given.search, cwd=given.cwd, tags=given.tags)
     found, cursor = await _page(call.context, looked, given.limit, given.offset, given.cursor)
     total = await call.sessions.catalog.count(call.who, looked)
-    rows = tuple(map(runtime_row, found))
+    used = await _numbers(call.context, found)
+    rows = await with_changes(call, (runtime_row(session, used.get(session.id)) for session in found))
     return RuntimeRows(sessions=rows, count=len(rows), total=total, cursor=cursor or UNSET)
 
 
@@ -113,6 +124,11 @@ async def _filter(call: Call[Any], given: ListFilter | ListRuntime) -> Filter:
         project=None if project is None else await call.sessions.projects.called(call.who, project),
         day=given.day,
     )
+
+
+async def _numbers(context: Context, found: Sequence[Session]) -> dict[str, SessionUsage]:
+    """What they used, as far as it was counted: a list counts nothing itself."""
+    return await context.sessions.catalog.used(context.who, [each.id for each in found])
 
 
 async def _page(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -100,23 +101,26 @@ async def forget(call: Call[Forget]) -> Forgotten:
 
 
 async def _told(call: Call[Recall] | Call[ListFacts], found: list[Fact]) -> Facts:
+    return Facts(facts=await told_facts(call, found))
+
+
+async def told_facts(call: Call[Any], found: Sequence[Fact]) -> tuple[FactInfo, ...]:
+    """Facts, with the sessions that they come from."""
     keys = {fact.session: await _key(call, fact.session) for fact in found}
-    return Facts(
-        facts=tuple(
-            FactInfo(
-                id=fact.id,
-                content=fact.text,
-                kind=fact.kind,
-                confidence=fact.confidence,
-                session_key=keys[fact.session],
-                created_at=fact.at,
-            )
-            for fact in found
+    return tuple(
+        FactInfo(
+            id=fact.id,
+            content=fact.text,
+            kind=fact.kind,
+            confidence=fact.confidence,
+            session_key=keys[fact.session],
+            created_at=fact.at,
         )
+        for fact in found
     )
 
 
-async def _key(call: Call[Recall] | Call[ListFacts], session_id: str | None) -> str | None:
+async def _key(call: Call[Any], session_id: str | None) -> str | None:
     if session_id is None:
         return None
     try:

@@ -13,17 +13,19 @@ from hitherto.gateway.dispatch.schema import (
     HistoryLimit,
     Message,
     Named,
+    Numbers,
     Params,
     RuntimeRow,
+    Used,
     details,
     key_of,
     message,
     runtime_row,
 )
+from hitherto.gateway.methods.changes import with_changes
 from hitherto.model import HistoryPage, View
 from hitherto.service.admin import spending
-from hitherto.service.admin.usage import TurnUsage
-from hitherto.values.requests import UsageSum
+from hitherto.values.usage import sessions as values
 
 PAGE_BYTES = 16 * 1024 * 1024
 """An answer holds no more than about this of stored messages, however many were asked for; at least one."""
@@ -89,63 +91,24 @@ class UsageOf(Named, frozen=True, kw_only=True):
     turns: bool = False
 
 
-class Used(Answer, frozen=True, kw_only=True):
-    """`input_tokens` includes `cache_read_tokens` and `cache_write_tokens`. `cost_usd` is what is known: `reported_usd` by agents
-    and providers, `estimated_usd` by the prices of the day; it is null if nothing is. `unpriced_requests` have no known price."""
-
-    requests: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_usd: float | None
-    reported_usd: float
-    estimated_usd: float
-    unpriced_requests: int
-
-
 class TurnUsed(Used, frozen=True, kw_only=True):
-    """A turn: the id of its prompt, when it began, and how long it took."""
+    """A turn: the id of its prompt, when it began, how long it took, and whether it failed."""
 
     prompt: str
     at: int
     duration_ms: int
     messages: int
     tool_failures: int
+    failed: bool
 
 
-class SessionUsage(Answer, frozen=True, kw_only=True):
-    """What the whole session used, with what was compacted or rewound; `input_tokens` includes the cache.
-
-    `cost_status`: `complete` if the cost of every request was reported, `estimated` if some of it is an estimate,
-    `partial_missing_price` if some requests have no known price, else `unknown`. `messages` are those of the
-    conversation, `context_messages` those that the model sees. `context_tokens` is the size of the context now,
-    an estimate if `context_estimated`; `window` what the model sees at most, assumed if `window_assumed`.
-    """
+class SessionUsage(Numbers, frozen=True, kw_only=True):
+    """What the whole session used. `tokens` is a sum of what was said in the conversation."""
 
     session_key: str
     tokens: int | None
-    requests: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_write_tokens: int | None
-    messages: int
-    context_messages: int
-    context_tokens: int
-    context_estimated: bool
-    model: str | None
-    window: int
-    window_assumed: bool
-    tool_failures: int
-    duration_ms: int
     created_at: int
     last_active_at: int
-    cost_usd: float | None
-    reported_usd: float
-    estimated_usd: float
-    unpriced_requests: int
-    cost_status: str
     turns: tuple[TurnUsed, ...] | UnsetType = UNSET
 
 
@@ -183,7 +146,8 @@ class UsageReport(Answer, frozen=True, kw_only=True):
 
 async def get(call: Call[Named]) -> Details:
     """Get one session, without its messages."""
-    return details(call.session)
+    (found,) = await with_changes(call, [details(call.session, await _numbers(call))])
+    return found
 
 
 async def history(call: Call[GetHistory]) -> History:
@@ -222,7 +186,7 @@ async def preview(call: Call[GetPreview]) -> Preview:
     page = await _newest(call, call.params.limit, PREVIEW_BYTES)
     return Preview(
         session_key=key_of(call.session),
-        meta=runtime_row(call.session),
+        meta=runtime_row(call.session, await _numbers(call)),
         messages=tuple(_short(message(entry)) for entry in page.entries),
         message_count=call.session.message_count,
     )
@@ -232,26 +196,13 @@ async def usage(call: Call[UsageOf]) -> SessionUsage:
     """Get what a session used and cost, including what was compacted or rewound, and the size of its context."""
     session = call.session
     found = await call.sessions.usage(call.who, session.id)
-    fields = _used(found.usage)
-    if not found.usage.requests:
-        fields |= dict.fromkeys(("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"))
     return SessionUsage(
         session_key=key_of(session),
         tokens=found.tokens if found.messages else 0,
-        messages=found.messages,
-        context_messages=found.context_messages,
-        context_tokens=found.context_tokens,
-        context_estimated=found.context_estimated,
-        model=found.model,
-        window=found.window,
-        window_assumed=found.window_assumed,
-        tool_failures=found.tool_failures,
-        duration_ms=found.duration_ms,
         created_at=session.created_at,
         last_active_at=session.updated_at,
-        cost_status=found.usage.cost_status,
-        turns=tuple(map(_turn, found.turns)) if call.params.turns else UNSET,
-        **fields,
+        turns=tuple(TurnUsed(**turn.fields) for turn in found.turns) if call.params.turns else UNSET,
+        **found.fields,
     )
 
 
@@ -272,34 +223,9 @@ async def report(call: Call[GetReport]) -> UsageReport:
         until=found.until,
         zone=found.zone,
         rows=tuple(_row(row, named=given.by is not None) for row in found.rows),
-        total=Used(**_used(found.total)),
+        total=Used(**found.total.fields),
         sessions=found.sessions,
         complete=found.complete,
-    )
-
-
-def _used(found: UsageSum) -> dict[str, Any]:
-    return {
-        "requests": found.requests,
-        "input_tokens": found.input,
-        "output_tokens": found.output,
-        "cache_read_tokens": found.cache_read,
-        "cache_write_tokens": found.cache_write,
-        "cost_usd": found.cost,
-        "reported_usd": found.reported,
-        "estimated_usd": found.estimated,
-        "unpriced_requests": found.unpriced,
-    }
-
-
-def _turn(found: TurnUsage) -> TurnUsed:
-    return TurnUsed(
-        prompt=found.prompt,
-        at=found.at,
-        duration_ms=found.duration_ms,
-        messages=found.messages,
-        tool_failures=found.tool_failures,
-        **_used(found.usage),
     )
 
 
@@ -309,8 +235,14 @@ def _row(found: spending.UsageRow, *, named: bool) -> UsageRow:
         name=found.name if named else UNSET,
         title=found.title or UNSET,
         sessions=found.sessions,
-        **_used(found.usage),
+        **found.usage.fields,
     )
+
+
+async def _numbers(call: Call[Any]) -> values.SessionUsage | None:
+    """What the session used, counted now if that takes no long time."""
+    found = await call.sessions.spending.numbers(call.who, [call.session.id])
+    return found.get(call.session.id)
 
 
 async def _newest(call: Call[RuntimeHistory] | Call[GetPreview], limit: int, most: int) -> HistoryPage:

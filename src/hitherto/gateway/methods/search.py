@@ -10,7 +10,7 @@ from hitherto.errors import SessionNotFound
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, Params, key_of
 from hitherto.limits import SEARCH_PAGE
-from hitherto.model import Account, Hit, Session
+from hitherto.model import Account, Found, Hit, Session
 from hitherto.service.search.sessions import Order
 from hitherto.values.keys import dm_scope, route
 
@@ -20,13 +20,15 @@ Name = Annotated[str, Meta(min_length=1, max_length=500)]
 
 
 class Search(Params, frozen=True, kw_only=True):
-    """Words, "phrases", prefix*, and title: tag: cwd: project: agent: role: before: after: to narrow. In the order `best` the
-    query is a question: any of its words will do, in any form."""
+    """Words, "phrases", prefix*, -words, `last week`, and fields such as `project:`, `tool:` or `after:` to narrow; `docs/search.md` has
+    all of them. In the order `best` the query is a question: any of its words will do, in any form. With `count` the answer says
+    how much there is in all."""
 
     query: Query
     limit: SearchLimit = 20
     cursor: str | None = None
     order: Order = "newest"
+    count: bool = False
 
 
 class Resolve(Params, frozen=True, kw_only=True):
@@ -61,11 +63,20 @@ class SearchHit(Answer, frozen=True, kw_only=True):
     branch_id: str | UnsetType = UNSET
 
 
+class Total(Answer, frozen=True, kw_only=True):
+    """How many messages and titles are found, and in how many sessions: exactly up to 1,000; with `more` there are more, or may be."""
+
+    hits: int
+    sessions: int
+    more: bool
+
+
 class Results(Answer, frozen=True, kw_only=True):
-    """A page, which may be short and still have a cursor."""
+    """A page, which may be short and still have a cursor; `total` if you asked for it."""
 
     results: tuple[SearchHit, ...]
     cursor: str | UnsetType = UNSET
+    total: Total | UnsetType = UNSET
 
 
 class Resolved(Answer, frozen=True, kw_only=True):
@@ -89,9 +100,13 @@ async def search(call: Call[Search]) -> Results:
     """Search your sessions: the newest hit of each session, newest first; or the best of each, best match first."""
     given = call.params
     page = await call.sessions.search(
-        call.who, given.query, cursor=given.cursor, limit=given.limit, order=given.order
+        call.who, given.query, cursor=given.cursor, limit=given.limit, order=given.order, count=given.count
     )
-    return Results(results=tuple(map(_found, page.hits)), cursor=page.cursor or UNSET)
+    return Results(
+        results=tuple(map(_found, page.hits)),
+        cursor=page.cursor or UNSET,
+        total=UNSET if page.found is None else _total(page.found),
+    )
 
 
 async def resolve(call: Call[Resolve]) -> Resolved:
@@ -126,6 +141,10 @@ async def _meant(call: Call[Resolve]) -> Session:
         return await home.channels.resolve(call.who, name)
     except SessionNotFound:
         return await home.get(call.who, await home.resolve(call.who, name))
+
+
+def _total(found: Found) -> Total:
+    return Total(hits=found.hits, sessions=found.sessions, more=found.more)
 
 
 def _found(hit: Hit) -> SearchHit:

@@ -154,7 +154,7 @@ def _worded(kind: Any) -> str:
     if isinstance(kind, UnionType):
         return " or ".join(map(_worded, get_args(kind)))
     if get_origin(kind) is list:
-        return f"a list of `{get_args(kind)[0].__name__}`"
+        return f"a list of {_worded(get_args(kind)[0])}"
     return f"`{kind.__name__}`"
 
 

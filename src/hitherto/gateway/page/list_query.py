@@ -10,12 +10,15 @@ from urllib.parse import parse_qsl, urlencode
 from msgspec.structs import replace
 
 from hitherto.limits import TAGS
-from hitherto.model import STATUSES, Archived, Filter, Status, Value
+from hitherto.model import STATUSES, Archived, Condition, Filter, Status, Value
 from hitherto.service.search.sessions import Order
+from hitherto.values.filters import HERE
+from hitherto.values.query.language import Query, filtered
+from hitherto.values.query.moments import said_in
 
 SHORTEST = 2
 """A search needs at least this many characters."""
-NATIVE = "hitherto"
+NATIVE = HERE
 SOURCES = {
     NATIVE: "Hitherto",
     "claude": "Claude Code",
@@ -34,9 +37,9 @@ class ListQuery(Value, frozen=True):
     """What an address selects. Unknown parameters are ignored. With `ids`, only those sessions."""
 
     q: str = ""
-    source: str | None = None
-    agent: str | None = None
-    project: str | None = None
+    sources: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     status: Status | None = None
     day: str | None = None
@@ -48,11 +51,13 @@ class ListQuery(Value, frozen=True):
 
     @property
     def search(self) -> str | None:
-        """The text to search for; the last word, which may be incomplete, matches as a prefix, but not that of a question."""
+        """The text to search for; the last word, which may be incomplete, matches as a prefix, but not that of a question, or of a
+        time such as `last week`."""
         text = self.q.strip()
         if len(text) < SHORTEST:
             return None
-        return f"{self.q}*" if _UNFINISHED.search(self.q) and not self.best else text
+        is_begun = _UNFINISHED.search(self.q) and said_in(self.q, 0)[0] == said_in(f"{self.q}*", 0)[0]
+        return f"{self.q}*" if is_begun and not self.best else text
 
     @property
     def order(self) -> Order:
@@ -64,11 +69,9 @@ class ListQuery(Value, frozen=True):
         """Which sessions pass. A search, or a day, includes archived sessions."""
         everything = self.search is not None or self.day is not None
         archived: Archived = "only" if self.archived else "include" if everything else "exclude"
-        return Filter(
-            source=None if self.source == NATIVE else self.source,
-            native=True if self.source == NATIVE or self.agent is not None else None,
-            agent_id=self.agent,
-            project=self.project,
+        named = (("source", self.sources), ("agent", self.agents), ("project", self.projects))
+        chosen = tuple(Condition(field=name, values=values) for name, values in named if values)
+        given = Filter(
             tags=self.tags,
             status=self.status,
             day=self.day,
@@ -76,6 +79,7 @@ class ListQuery(Value, frozen=True):
             archived=archived,
             subagents=self.search is not None,
         )
+        return filtered(given, Query(session=chosen))
 
     @property
     def is_narrowed(self) -> bool:
@@ -102,8 +106,14 @@ class ListQuery(Value, frozen=True):
         return f"/?{query}" if query else "/"
 
     def _pairs(self) -> list[tuple[str, str]]:
-        pairs = [("q", self.q), ("source", self.source), ("agent", self.agent), ("project", self.project)]
-        pairs += [("tag", tag) for tag in self.tags]
+        chosen = (
+            ("source", self.sources),
+            ("agent", self.agents),
+            ("project", self.projects),
+            ("tag", self.tags),
+        )
+        pairs: list[tuple[str, str | None]] = [("q", self.q)]
+        pairs += [(name, value) for name, values in chosen for value in values]
         pairs += [("status", self.status), ("day", self.day)]
         pairs += [("archived", "1" if self.archived else ""), ("pinned", "1" if self.pinned else "")]
         pairs += [("order", "best" if self.best else ""), ("cursor", self.cursor)]
@@ -117,9 +127,9 @@ def parse_query(query: bytes) -> ListQuery:
     last = dict(pairs)
     return ListQuery(
         q=last.get("q", ""),
-        source=last.get("source") or None,
-        agent=last.get("agent") or None,
-        project=last.get("project") or None,
+        sources=_all(pairs, "source"),
+        agents=_all(pairs, "agent"),
+        projects=_all(pairs, "project"),
         tags=_all(pairs, "tag")[:TAGS],
         status=next((status for status in STATUSES if status == last.get("status")), None),
         day=_day(last.get("day", "")),
@@ -138,7 +148,7 @@ def source_label(name: str | None) -> str:
 
 def _all(pairs: list[tuple[str, str]], name: str) -> tuple[str, ...]:
     """Each value of this name, once."""
-    return tuple(dict.fromkeys(value for each, value in pairs if each == name))
+    return tuple(dict.fromkeys(value for each, value in pairs if each == name and value))
 
 
 def _day(text: str) -> str | None:

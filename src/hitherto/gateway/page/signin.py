@@ -61,7 +61,7 @@ async def _exchange(state: ServerState, given: _Credentials) -> str | None:
     if given.code:
         return await state.sessions.signin.sign_in(given.code)
     token = await state.sessions.tokens.verify(given.token)
-    return None if token is None else await state.sessions.signin.admit(token)
+    return None if token is None or token.reach is not None else await state.sessions.signin.admit(token)
 
 
 def _not_ours() -> Refusal:

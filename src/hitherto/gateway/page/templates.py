@@ -15,7 +15,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hitherto.clean_text import clean_lines
-from hitherto.presentation import formats
+from hitherto.presentation import formats, usage
 
 HTML = b"text/html; charset=utf-8"
 KINDS = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
@@ -75,9 +75,15 @@ def _environment() -> Environment:
     made.globals["static"] = lambda file: f"/static/{stamp()}/{file}"
     made.filters |= {
         "named": named,
+        "changed": formats.changed,
         "count": formats.count,
         "cost": formats.cost,
+        "about_cost": formats.about_cost,
+        "cost_used": usage.cost,
+        "tokens_used": usage.tokens,
+        "duration": formats.duration,
         "folder": formats.folder,
+        "found": formats.found,
         "iso": formats.iso,
         "moment": formats.moment,
         "plural": formats.plural,

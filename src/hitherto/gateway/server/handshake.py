@@ -12,7 +12,14 @@ from starlette.types import Receive, Scope, Send
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.transport.protocols import SocketLine, received
-from hitherto.gateway.transport.responses import Refusal, ending, forbidden, rate_limited, unauthenticated
+from hitherto.gateway.transport.responses import (
+    Refusal,
+    ending,
+    forbidden,
+    out_of_reach,
+    rate_limited,
+    unauthenticated,
+)
 from hitherto.model import Json
 from hitherto.rpc import frames
 from hitherto.rpc.errors import Failure
@@ -108,4 +115,6 @@ class Visitor:
     def _able(self, caller: Caller) -> Caller:
         if not caller.may(*self._needs):
             raise forbidden(*self._needs)
+        if self._needs and caller.is_restricted:
+            raise out_of_reach()
         return caller

@@ -28,6 +28,7 @@ from hitherto.gateway.server.workers import Workers
 from hitherto.gateway.transport.limits import Buckets, Incoming, Limits, Outgoing, Room, peer_name
 from hitherto.gateway.transport.metrics import OTHER, Metrics
 from hitherto.gateway.transport.responses import ending, rate_limited, unauthenticated, unavailable
+from hitherto.ids import now_ms
 from hitherto.remote.address import is_loopback
 from hitherto.rpc.errors import Failure
 from hitherto.rpc.order import Place
@@ -37,6 +38,12 @@ from hitherto.values.keys import DmScopes
 
 REVOKED_SECONDS = 0.5
 """How long an idle socket may stay open after another process revoked its token."""
+
+TURN_SECONDS = 2.0
+"""How often to look for turns whose process has died."""
+
+USES_SECONDS = 30.0
+"""How often a server notes which tokens were used."""
 
 INBOX_SECONDS = 2.0
 """How often a server looks for messages that wait although no turn runs."""
@@ -82,15 +89,20 @@ class ServerState:
         self.ending = False
         self._proxied, self._dm_scopes, self._models = proxied, dm_scopes, models
         self._answering = 0
+        self._used: dict[str, int] = {}
+        self._noted = time.monotonic()
         self._strangers = Buckets(limits.stranger_rate, limits.stranger_burst, time.monotonic)
         self._known = Buckets(limits.rate, limits.burst, time.monotonic)
         self._register_gauges()
 
     @asynccontextmanager
     async def watching_tokens(self) -> AsyncIterator[None]:
-        """Close sockets whose token is revoked, by whichever process, and answer what others have left in inboxes, while the
-        block runs."""
-        watching = [asyncio.create_task(self._watch_tokens()), asyncio.create_task(self._watch_inboxes())]
+        """Close sockets whose token is revoked, by whichever process, answer what others have left in inboxes, and close the
+        turns of those that have died, while the block runs."""
+        watching = [
+            asyncio.create_task(watch())
+            for watch in (self._watch_tokens, self._watch_inboxes, self._watch_turns)
+        ]
         try:
             yield
         finally:
@@ -156,9 +168,12 @@ class ServerState:
     async def caller_of_token(self, secret: str | None) -> Caller | None:
         """The caller with this token, if it is valid. Raises `Refusal` if the store is unavailable."""
         try:
-            return await caller_of(self.sessions, secret)
+            caller = await caller_of(self.sessions, secret)
         except HithertoError as error:
             raise unavailable(error) from error
+        if caller is not None:
+            self._used[caller.token.id] = now_ms()
+        return caller
 
     async def caller_of_cookie(self, scope: Scope) -> Caller | None:
         """The caller with the page's cookie, if it is valid. Raises `Refusal` if the store is unavailable."""
@@ -177,7 +192,7 @@ class ServerState:
     ) -> Context:
         """The context for the requests of a caller."""
         return Context(
-            sessions=self.sessions,
+            sessions=caller.sessions,
             token=caller.token,
             engine=self.engine,
             models=self._models,
@@ -223,7 +238,18 @@ class ServerState:
             except Exception as error:  # noqa: BLE001 - sockets of revoked tokens would stay open for good
                 log.warning("cannot check for revoked tokens, retrying: %s", error)
             self.uploads.forget()
+            await self._note_uses()
             await asyncio.sleep(REVOKED_SECONDS)
+
+    async def _note_uses(self) -> None:
+        """Note which tokens were used, from time to time."""
+        if not self._used or time.monotonic() - self._noted < USES_SECONDS:
+            return
+        used, self._used, self._noted = self._used, {}, time.monotonic()
+        try:
+            await self.sessions.tokens.note_use(used)
+        except HithertoError as error:
+            log.warning("cannot note which tokens were used: %s", error.message)
 
     async def _watch_inboxes(self) -> None:
         """Answer what waits since a server was ended, and whatever else nobody looks after."""
@@ -233,6 +259,15 @@ class ServerState:
             except Exception as error:  # noqa: BLE001 - what waits would wait for good
                 log.warning("cannot look for messages that wait, retrying: %s", error)
             await asyncio.sleep(INBOX_SECONDS)
+
+    async def _watch_turns(self) -> None:
+        """Close turns whose process has died: an editor's, another server's."""
+        while True:
+            try:
+                await self.sessions.turns.close_interrupted()
+            except Exception as error:  # noqa: BLE001 - they would stay open until the next prompt
+                log.warning("cannot look for interrupted turns, retrying: %s", error)
+            await asyncio.sleep(TURN_SECONDS)
 
     async def _close_revoked(self) -> None:
         for socket in tuple(self.sockets):

@@ -58,6 +58,13 @@ def rate_limited(seconds: float) -> Refusal:
     return Refusal(429, why, ((b"retry-after", b"%d" % math.ceil(wait)),))
 
 
+def out_of_reach() -> Refusal:
+    """A way in that a restricted token does not open."""
+    return Refusal(
+        403, failure("out_of_reach", "a restricted token is good for the methods of the gateway only")
+    )
+
+
 def forbidden(*scopes: str) -> Refusal:
     """The token is good for other things."""
     message = f"this needs a token with the scopes: {', '.join(scopes)}"

@@ -12,7 +12,7 @@ import secrets
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, OutOfReach
 from hitherto.model import Principal, Token
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
@@ -52,7 +52,7 @@ class SignIn(Room):
             return None
 
         async def work(tx: Writer) -> str | None:
-            token = await _token(tx, SIGN_IN_CODES, slip, now - CODE_MS)
+            token = await _token(tx, SIGN_IN_CODES, slip, now, now - CODE_MS)
             # A key of its own: of two who come at the same time, the second finds that it was written meanwhile.
             if token is None or await USED_CODES.get(tx, slip.owner, slip.key) is not None:
                 return None
@@ -62,13 +62,17 @@ class SignIn(Room):
         return await self._store.write(work)
 
     async def admit(self, token: Token) -> str:
-        """A pass for a caller who has sent the token itself."""
+        """A pass for a caller who has sent the token itself. Raises `OutOfReach` if it is restricted."""
+        if token.reach is not None:
+            raise OutOfReach("a restricted token does not open the page")
         return await self._store.write(lambda tx: _put(tx, PASSES, token.owner, token.id, self._now()))
 
     async def visitor(self, given: str) -> Token | None:
         """The token of a pass; None for one that is unknown, too old, given back, or of a revoked token."""
-        slip, since = _parse_secret(given), self._now() - PASS_MS
-        return None if slip is None else await self._store.read(lambda tx: _token(tx, PASSES, slip, since))
+        slip, now = _parse_secret(given), self._now()
+        if slip is None:
+            return None
+        return await self._store.read(lambda tx: _token(tx, PASSES, slip, now, now - PASS_MS))
 
     async def sign_out(self, given: str) -> None:
         """Revoke a pass."""
@@ -88,12 +92,18 @@ async def _put(tx: Writer, notes: TextNotes, owner: str, token_id: str, now: int
     return text
 
 
-async def _token(tx: Reader, notes: TextNotes, slip: _StoredSecret, since: int) -> Token | None:
+async def _token(tx: Reader, notes: TextNotes, slip: _StoredSecret, now: int, since: int) -> Token | None:
     note = await notes.get(tx, slip.owner, slip.key)
     if note is None or note.at <= since:
         return None
-    good = (token for token in await tx.tokens(slip.owner) if token.revoked_at is None)
-    return next((token for token in good if token.id == note.value), None)
+    token = next((token for token in await tx.tokens(slip.owner) if token.id == note.value), None)
+    return token if token is not None and may_sign_in(token, now) else None
+
+
+def may_sign_in(token: Token, now: int) -> bool:
+    """Whether a token opens the page: one that is revoked, expired or restricted does not."""
+    expired = token.expires_at is not None and token.expires_at <= now
+    return token.revoked_at is None and token.reach is None and not expired
 
 
 def _parse_secret(text: str) -> _StoredSecret | None:

@@ -41,6 +41,10 @@ class Admin(Room):
         """The kind of store, its versions and size."""
         return await self._store.about()
 
+    async def unordered(self) -> int:
+        """How many messages and titles are not in the order of search yet; 0 but for a while after an upgrade."""
+        return await self._store.unordered()
+
     async def backup(self, target: str) -> None:
         """Write a consistent copy of the whole store to a new file while it is in use."""
         await self._store.backup(target)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
-from hitherto.model import decode_json
 from hitherto.ports import Reader, Writer
 from hitherto.service.notes import COUNTED_TO, FOR_EVER, Note
-from hitherto.values import prices
 from hitherto.values.positions import BEGINNING
-from hitherto.values.requests import CountedEntry, Request, request_of, superseded
+from hitherto.values.usage import prices
+from hitherto.values.usage.requests import CountedEntry, Request, light, request_of, superseded
 
 CHANGES = 200
 BATCH = 500
-E_ = TypeVar("E_", bound=CountedEntry)
 
 
 class Work(NamedTuple):
@@ -86,11 +84,3 @@ async def keep_requests(tx: Writer, owner: str, found: Sequence[Work]) -> None:
 def request_in(entry: CountedEntry, log: int, seq: int, *, synced: bool) -> Request | None:
     """The request that an entry is the answer to, at the price of its day if nobody says what it cost."""
     return request_of(entry, log, seq, synced=synced, price=prices.estimate)
-
-
-def light(payload: bytes, decoder: msgspec.json.Decoder[E_]) -> E_:
-    """As much of an entry as the decoder reads."""
-    try:
-        return decoder.decode(payload)
-    except msgspec.DecodeError:  # lone surrogates, and numbers beyond 64 bits
-        return msgspec.convert(decode_json(payload), decoder.type)

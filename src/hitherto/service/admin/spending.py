@@ -12,7 +12,7 @@ from hitherto.errors import InvalidInput
 from hitherto.limits import LARGEST_NUMBER
 from hitherto.model import Filter, Session, Value, agent_of
 from hitherto.ports import ListKey, Reader
-from hitherto.values.requests import Request, UsageSum, each_once, sum_of
+from hitherto.values.usage.requests import Request, UsageSum, each_once, sum_of
 
 Period = Literal["day", "week", "month"]
 By = Literal["project", "agent", "model", "branch", "session"]

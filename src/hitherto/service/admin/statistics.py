@@ -16,7 +16,8 @@ from hitherto.model import (
     Share,
 )
 from hitherto.ports import Activity
-from hitherto.service.core import Room
+from hitherto.service.admin.usage import Spending
+from hitherto.service.core import Core, Room
 from hitherto.service.validation import MICROS, checked_owner
 from hitherto.values.days import Tally, day_number, day_text
 
@@ -25,12 +26,16 @@ SHOWN_FIELDS = ("kind", "schema", "bytes", "sqlite", "server")
 """The facts about a store that every owner may see: not where it is, nor what other owners have in it."""
 MOST_DAYS = 3_700
 """Ten years and a little more."""
-PAGE_BYTES = 16 * 1024 * 1024
-"""How much of a session is in memory while it is added up."""
+STATS_SECONDS = 5.0
+"""How long what was not counted yet is counted before the numbers are read."""
 
 
 class Statistics(Room):
     """Sessions in numbers."""
+
+    def __init__(self, core: Core, spending: Spending) -> None:
+        super().__init__(core)
+        self._spending = spending
 
     async def facets(self, who: Principal) -> Facets:
         """How many sessions the caller has, and of which kinds; it costs the same among many as among few."""
@@ -38,9 +43,11 @@ class Statistics(Room):
         return await self._store.read(lambda tx: tx.facets(owner))
 
     async def stats(self, who: Principal) -> Json:
-        """Numbers about the caller's sessions."""
+        """Numbers about the caller's sessions. The cost is what was reported, of what forks and copies share once; unless
+        `cost_complete`, some messages are not counted in it yet."""
         owner = checked_owner(who)
-        return await self._store.read(lambda tx: tx.stats(owner))
+        complete = await self._spending.count_for(who, STATS_SECONDS)
+        return {**await self._store.read(lambda tx: tx.stats(owner)), "cost_complete": complete}
 
     async def overview(self, who: Principal, *, since_day: str, until_day: str) -> Overview:
         """What was said from one day to another (`2026-11-15`, in UTC, both included)."""

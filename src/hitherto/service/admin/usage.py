@@ -8,27 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-
-from hitherto.errors import InvalidInput, StoreUnavailable
-from hitherto.limits import LARGEST_NUMBER
-from hitherto.model import Principal, Session, Value, decode_entry
-from hitherto.ports import Reader, Record
-from hitherto.service.admin.requests import (
-    BATCH,
-    changed_sessions,
-    count_logs,
-    keep_requests,
-    light,
-    move_on,
-    request_in,
-)
+from hitherto.errors import InvalidInput, SessionNotFound, StoreDamaged, StoreFull, StoreUnavailable
+from hitherto.model import Principal, encode
+from hitherto.ports import KeptUsage, Writer
+from hitherto.service.admin.counts import CountedSession, count_session
+from hitherto.service.admin.requests import changed_sessions, count_logs, keep_requests, move_on
 from hitherto.service.admin.spending import (
     GROUPS,
     PERIODS,
@@ -36,102 +25,44 @@ from hitherto.service.admin.spending import (
     Labels,
     Period,
     UsageReport,
-    charged,
     checked_day,
     checked_zone,
-    families_of,
     load_requests,
     moment_of,
     rows_of,
 )
 from hitherto.service.core import Room
-from hitherto.service.records import load_lists, measure, require_session
-from hitherto.service.validation import checked_owner
-from hitherto.values import prices
-from hitherto.values import spans as algebra
-from hitherto.values.requests import CountedEntry, Request, UsageSum, each_once, sum_of
-from hitherto.values.spans import Stretch
-from hitherto.values.token_count import last_reported, total
+from hitherto.service.records import require_session
+from hitherto.service.validation import checked_owner, is_clean
+from hitherto.values.usage.requests import each_once, sum_of
+from hitherto.values.usage.sessions import SessionCount, SessionUsage, decoded_count, usage_of
 
 MOST_ROWS = 10_000
 SOME = 20
-RECENT = 100
+SOME_MESSAGES = 5_000
+MOST_MESSAGES = 100_000
+"""So many messages are read while somebody waits for the numbers of sessions: by default, and at most."""
+LEAST_EFFORT = 250
+"""To look at a session at all is as much work as to read so many messages."""
 MOST_TURNS = 1_000
 """Of how many of the newest turns a session's usage tells."""
 MOST_DAYS = 36_600
-BYTES_PER_TOKEN = 4
 REPORT_SECONDS = 20.0
 """How long a report counts what was not counted yet before it answers with what there is."""
 
 
-class TurnUsage(Value, frozen=True):
-    """What one turn has used. `prompt` is the id of its prompt, `duration_ms` from there to its last message."""
+class _Known(NamedTuple):
+    """The count that is kept of a session, whether it is of the session as it is now, and else how much work that would be."""
 
-    prompt: str
-    at: int
-    duration_ms: int
-    messages: int
-    tool_failures: int
-    usage: UsageSum
+    numbers: SessionCount | None
+    is_current: bool
+    effort: int
 
 
-class SessionUsage(Value, frozen=True):
-    """What a session has used, with all that was compacted or rewound.
-
-    `messages` are those of the conversation, `context_messages` those that the model sees. `context_tokens` is the size
-    of the context now, `context_estimated` if some of it is estimated; `window` what the model sees at most, which is
-    assumed if `window_assumed`. `duration_ms` is the time that its turns took together.
-    """
-
-    usage: UsageSum
-    messages: int
-    context_messages: int
-    context_tokens: int
-    context_estimated: bool
-    window: int
-    window_assumed: bool
-    model: str | None
-    duration_ms: int
-    tool_failures: int
-    tokens: int | None
-    turns: tuple[TurnUsage, ...] = ()
-
-
-class _Part(msgspec.Struct):
-    type: str = ""
-    is_error: bool = False
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    meta: Any = None
-    compaction: Any = None
-    compact_summary: Any = None
-
-
-class _Said(CountedEntry, frozen=True):
-    """As much of an entry as is counted, and whether tools failed."""
-
-    parts: tuple[_Part, ...] = ()
-    tokens: int | None = None
-    meta: _Meta = _Meta()
-
-    @property
-    def is_prompt(self) -> bool:
-        """Whether it begins a turn: a program may write in the user's name too."""
-        return self.role == "user" and not self.meta.meta
-
-    @property
-    def is_summary(self) -> bool:
-        """Whether it stands for what was said before."""
-        return bool(self.meta.compaction or self.meta.compact_summary)
-
-    @property
-    def failures(self) -> int:
-        """How many tools failed."""
-        return sum(part.type == "tool_result" and part.is_error for part in self.parts)
-
-
-_said = msgspec.json.Decoder(_Said)
+def _known(count: SessionCount | None, kept: KeptUsage) -> _Known:
+    done = count.head if count is not None and count.shape else 0
+    current = count is not None and kept.counted == kept.revision
+    return _Known(count, current, max(kept.size - done, LEAST_EFFORT))
 
 
 class Spending(Room):
@@ -139,11 +70,39 @@ class Spending(Room):
 
     async def usage(self, who: Principal, session_id: str) -> SessionUsage:
         """What a session has used, as a whole and turn by turn."""
-        record, said, beside = await self._store.read(lambda tx: _everything(tx, who, session_id))
-        return await asyncio.to_thread(_session_usage, record, said, beside)
+        await self._store.read(lambda tx: require_session(tx, who, session_id))
+        found = await count_session(self._store, checked_owner(who), session_id, None)
+        if found is None:
+            raise SessionNotFound(session_id)
+        return usage_of(found.numbers, turns=found.turns[-MOST_TURNS:])
+
+    async def numbers(
+        self, who: Principal, session_ids: Sequence[str], *, most: int = SOME_MESSAGES
+    ) -> dict[str, SessionUsage]:
+        """What each of these sessions has used, as `usage` tells it, without turns; foreign ids are left out.
+
+        They are counted behind what is written. Those that changed since are counted now, as long as no more than `most` messages have
+        to be read for that; the others are as they were (`current` is False), and left out if they were never counted.
+        """
+        owner = checked_owner(who)
+        kept = await self._kept(owner, [each for each in session_ids if is_clean(each)])
+        behind, left = list[str](), min(most, MOST_MESSAGES)
+        for name, each in kept.items():
+            if not each.is_current and each.effort <= left:
+                behind.append(name)
+                left -= each.effort
+        new = await self._count_some(owner, behind, kept, None)
+        with suppress(StoreUnavailable, StoreFull):
+            await self._keep([each for each in new if each.turns])
+        known = {
+            name: usage_of(each.numbers, current=each.is_current)
+            for name, each in kept.items()
+            if each.numbers is not None
+        }
+        return known | {each.record.session.id: usage_of(each.numbers) for each in new}
 
     async def count(self, who: Principal, *, seconds: float | None = None) -> bool:
-        """Count the requests of what was written since the last time; False if the time was over before all were."""
+        """Count what was written since the last time, requests and sessions; False if the time was over before all were."""
         owner, until = checked_owner(who), None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
             before, position, ids = await self._store.read(lambda tx: changed_sessions(tx, owner))
@@ -153,6 +112,13 @@ class Spending(Room):
                 return False
             await self._store.write(lambda tx, to=position: move_on(tx, owner, to))  # type: ignore[misc]
         return False
+
+    async def count_for(self, who: Principal, seconds: float) -> bool:
+        """The same for whoever only reads: False also if the store cannot be written to."""
+        try:
+            return await self.count(who, seconds=seconds)
+        except (StoreUnavailable, StoreFull):
+            return False
 
     async def report(
         self,
@@ -176,7 +142,7 @@ class Spending(Room):
             raise InvalidInput(f"use a period of {', '.join(PERIODS)}, by {', '.join(GROUPS)}")
         if not 0 <= (last - first).days < MOST_DAYS:
             raise InvalidInput(f"a report begins before it ends: {since_day} is not before {until_day}")
-        complete = await self._is_counted(who, min(max(seconds, 0.0), REPORT_SECONDS))
+        complete = await self.count_for(who, min(max(seconds, 0.0), REPORT_SECONDS))
         owner = checked_owner(who)
         begin, end = (moment_of(day, local) for day in (first, last + timedelta(days=1)))
         requests, labels = await self._store.read(lambda tx: load_requests(tx, owner, begin, end))
@@ -195,27 +161,6 @@ class Spending(Room):
             complete=complete and len(rows) <= MOST_ROWS,
         )
 
-    async def costs(self, who: Principal, session_ids: Sequence[str]) -> dict[str, UsageSum]:
-        """What each of these sessions has used in its own messages, as far as it was counted; foreign ids are left out."""
-        owner = checked_owner(who)
-
-        async def work(tx: Reader) -> dict[str, UsageSum]:
-            records = [await tx.session(owner, session_id) for session_id in session_ids]
-            nums = {record.num: record.session.id for record in records if record is not None}
-            found: defaultdict[int, list[Request]] = defaultdict(list)
-            for request in await tx.requests(owner, 0, LARGEST_NUMBER, list(nums)):
-                found[request.log].append(request)
-            return {nums[num]: sum_of(each_once(requests, {num: (0, "")})) for num, requests in found.items()}
-
-        return await self._store.read(work)
-
-    async def _is_counted(self, who: Principal, seconds: float) -> bool:
-        """Count what is missing; False if it could not be counted, or not in time."""
-        try:
-            return await self.count(who, seconds=seconds)
-        except StoreUnavailable:
-            return False
-
     async def _count_sessions(self, owner: str, ids: Sequence[str], until: float | None) -> bool:
         for start in range(0, len(ids), SOME):
             chosen = ids[start : start + SOME]
@@ -223,116 +168,39 @@ class Spending(Room):
                 await self._store.write(lambda tx, done=work: keep_requests(tx, owner, done))  # type: ignore[misc]
                 if until is not None and time.monotonic() >= until:
                     return False
+            if not await self._keep_counts(owner, chosen, until):
+                return False
         return True
 
+    async def _keep_counts(self, owner: str, ids: Sequence[str], until: float | None) -> bool:
+        """Count those of these sessions that changed, and keep the counts; False if the time was over before."""
+        kept = await self._kept(owner, ids)
+        behind = [name for name, each in kept.items() if not each.is_current]
+        await self._keep(await self._count_some(owner, behind, kept, until))
+        return until is None or time.monotonic() < until
 
-class _Beside(NamedTuple):
-    """Of a session: what is behind its conversation, and the size of its context."""
+    async def _kept(self, owner: str, ids: Sequence[str]) -> dict[str, _Known]:
+        kept = await self._store.read(lambda tx: tx.session_usage(owner, ids))
+        counts = {name: decoded_count(each.body) for name, each in kept.items()}
+        return {name: _known(counts[name], kept[name]) for name in ids if name in kept}
 
-    raw: list[bytes]
-    context_messages: int
-    context_tokens: int
-    context_estimated: bool
+    async def _count_some(
+        self, owner: str, ids: Sequence[str], kept: Mapping[str, _Known], until: float | None
+    ) -> list[CountedSession]:
+        """Count these sessions until that time, from where they were counted before; a damaged one is left out."""
+        found = []
+        for session_id in ids:
+            with suppress(StoreDamaged):
+                found.append(await count_session(self._store, owner, session_id, kept[session_id].numbers))
+            if until is not None and time.monotonic() >= until:
+                break
+        return [each for each in found if each is not None]
 
+    async def _keep(self, found: Sequence[CountedSession]) -> None:
+        async def work(tx: Writer) -> None:
+            # In the same order everywhere: two that count the same sessions do not wait for each other.
+            for record, count, _ in sorted(found, key=lambda each: each.record.num):
+                await tx.put_session_usage(record, encode(count))
 
-async def _everything(tx: Reader, who: Principal, session_id: str) -> tuple[Record, list[bytes], _Beside]:
-    record = await require_session(tx, who, session_id)
-    lists = await load_lists(tx, record)
-    conversation, context = lists.conversation(), lists.context()
-    more = list(context)
-    for checkpoint in await tx.checkpoints(record.owner, record.num):
-        spans = await tx.spans(record.owner, record.num, checkpoint.id)
-        more += algebra.context(spans, record.num, record.head)
-    reached, beside = list(conversation), list[Stretch]()
-    for stretch in more:
-        new = algebra.without(stretch, reached)
-        reached, beside = [*reached, *new], [*beside, *new]
-    said = await _payloads(tx, record.owner, conversation)
-    left = await _payloads(tx, record.owner, beside)
-    size = await _context(tx, record, context)
-    return record, said, _Beside(left, algebra.size(context), *size)
-
-
-async def _payloads(tx: Reader, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
-    found: list[bytes] = []
-    for start in range(0, algebra.size(stretches), BATCH):
-        found += map(_trimmed, await tx.payloads(owner, algebra.slice_of(stretches, start, start + BATCH)))
-    return found
-
-
-def _trimmed(payload: bytes) -> bytes:
-    """As much of an entry as is counted: a long session is never in memory as a whole."""
-    return msgspec.json.encode(light(payload, _said))
-
-
-async def _context(tx: Reader, record: Record, context: Sequence[Stretch]) -> tuple[int, bool]:
-    """How many tokens the context takes now, and whether some of that is estimated."""
-    size = algebra.size(context)
-    newest = await tx.payloads(record.owner, algebra.slice_of(context, max(size - RECENT, 0), size))
-    entries = [decode_entry(payload) for payload in newest]
-    reported = last_reported(entries)
-    if reported is None:
-        sums = await measure(tx, record.owner, context)
-        return sums.bytes // BYTES_PER_TOKEN, bool(size)
-    place, used = reported
-    return used + total(entries[place + 1 :]).number, place + 1 < len(entries)
-
-
-def _session_usage(record: Record, said: Sequence[bytes], beside: _Beside) -> SessionUsage:
-    synced = record.session.source is not None
-    entries = [light(raw, _said) for raw in said]
-    answers = [*entries, *(light(raw, _said) for raw in beside.raw)]
-    requests = [
-        request for seq, entry in enumerate(answers) if (request := request_in(entry, 0, seq, synced=synced))
-    ]
-    once = list(each_once(requests, {0: (0, "")}))
-    turns = _turns(entries, {request.seq: request for request in once})
-    models = [entry.model for entry in entries if entry.model]
-    window = prices.window_of(models[-1]) if models else None
-    return SessionUsage(
-        usage=_as_reported(record.session, once),
-        messages=sum(not entry.is_summary for entry in entries),
-        context_messages=beside.context_messages,
-        context_tokens=beside.context_tokens,
-        context_estimated=beside.context_estimated,
-        window=window or prices.ASSUMED_WINDOW,
-        window_assumed=window is None,
-        model=models[-1] if models else None,
-        duration_ms=sum(turn.duration_ms for turn in turns),
-        tool_failures=sum(turn.tool_failures for turn in turns),
-        tokens=_known(entry.tokens for entry in entries if not entry.is_summary),
-        turns=tuple(turns[-MOST_TURNS:]),
-    )
-
-
-def _as_reported(session: Session, once: Sequence[Request]) -> UsageSum:
-    """The sum, at what the agent said that the session cost."""
-    labels = Labels({0: session})
-    paid = {each.seq: each for each in charged(once, families_of(labels), labels)}
-    return sum_of(paid.get(each.seq, each) for each in once)
-
-
-def _turns(entries: Sequence[_Said], requests: Mapping[int, Request]) -> list[TurnUsage]:
-    """A turn begins with a prompt; what comes before the first prompt is a turn of its own."""
-    starts = [place for place, entry in enumerate(entries) if entry.is_prompt]
-    bounds = [*([0] if entries and 0 not in starts else []), *starts, len(entries)]
-    found = []
-    for first, end in pairwise(bounds):
-        turn = entries[first:end]
-        used = [requests[place] for place in range(first, end) if place in requests]
-        found.append(
-            TurnUsage(
-                prompt=turn[0].id,
-                at=turn[0].at,
-                duration_ms=max(max(entry.at for entry in turn) - turn[0].at, 0),
-                messages=len(turn),
-                tool_failures=sum(entry.failures for entry in turn),
-                usage=sum_of(used),
-            )
-        )
-    return found
-
-
-def _known(numbers: Iterable[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+        if found:
+            await self._store.write(work)

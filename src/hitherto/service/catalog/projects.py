@@ -45,9 +45,9 @@ class Projects(Room):
         owner = checked_owner(who)
         if seen is not None:
             read = checked_required(seen.project, "a project")
-            seen = seen._replace(project=await self._store.read(lambda tx: _renamed_to(tx, owner, read)))
+            seen = seen._replace(project=await self._store.read(lambda tx: renamed_to(tx, owner, read)))
         found = await self._place(who, normal_cwd(cwd), seen)
-        return await self._store.read(lambda tx: _renamed_to(tx, owner, found))
+        return await self._store.read(lambda tx: renamed_to(tx, owner, found))
 
     async def rename(self, who: Principal, project: str, name: str) -> int:
         """Give a project another name, for good; if there is one of that name, they are one from then on. Returns how many
@@ -222,7 +222,7 @@ def _name_key(project: str) -> str:
     return RENAMED + sha256(project.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def _renamed_to(tx: Reader, owner: str, project: str) -> str:
+async def renamed_to(tx: Reader, owner: str, project: str) -> str:
     """The name that a project has now."""
     for _ in range(HOPS):
         new = await tx.rooted(owner, _name_key(project))

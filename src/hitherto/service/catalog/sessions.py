@@ -21,7 +21,7 @@ from hitherto.model import (
     Status,
     is_subagent,
 )
-from hitherto.ports import ListKey, Reader, Record, Scan, Writer
+from hitherto.ports import FirstPage, ListKey, Reader, Record, Scan, Writer
 from hitherto.service.catalog.deletion import bury_session, collect
 from hitherto.service.catalog.metadata import (
     claim_fields,
@@ -34,7 +34,7 @@ from hitherto.service.catalog.metadata import (
 from hitherto.service.core import Room, clean_afterwards
 from hitherto.service.idempotency import Request, at_most_once
 from hitherto.service.notes import CREATED
-from hitherto.service.records import require_session
+from hitherto.service.records import RUNNING, active_lease, require_session
 from hitherto.service.validation import (
     checked_directories,
     checked_identity,
@@ -47,8 +47,9 @@ from hitherto.service.validation import (
     is_clean,
 )
 from hitherto.values.cursors import open_cursor, seal_cursor
-from hitherto.values.filters import normal_cwd, normal_filter, passes, text_terms
+from hitherto.values.filters import holds, normal_cwd, normal_filter, passes, text_terms
 from hitherto.values.spans import opened
+from hitherto.values.usage.sessions import SessionUsage, decoded_count, usage_of
 
 BEGINNING_ALIKE = 1_000
 """How many ids that begin alike are looked at, subagents included."""
@@ -118,7 +119,7 @@ class Catalog(Room):
         """One session."""
 
         async def work(tx: Reader) -> Session:
-            return (await require_session(tx, who, session_id)).session
+            return await _shown(tx, await require_session(tx, who, session_id))
 
         return await self._store.read(work)
 
@@ -129,7 +130,7 @@ class Catalog(Room):
             record = await tx.by_key(checked_owner(who), key) if is_clean(key) else None
             if record is None:
                 raise SessionNotFound(key)
-            return record.session
+            return await _shown(tx, record)
 
         return await self._store.read(work)
 
@@ -144,7 +145,7 @@ class Catalog(Room):
             # The ids of subagents begin with that of their session, which is the one that is meant.
             ids = [each for each in ids if each == ids[0] or not each.startswith(f"{ids[0]}:")]
             if not ids:
-                raise SessionNotFound(prefix)
+                return (await require_session(tx, who, prefix)).session.id
             if len(ids) > 1:
                 raise AmbiguousId(prefix, ids[:3])
             return ids[0]
@@ -174,9 +175,15 @@ class Catalog(Room):
         checked_limit(limit, LIST_PAGE)
         secret = self._store.secret
         walk = None if cursor is None else open_cursor(secret, owner, ["find", given], cursor, ListWalk)
-        records, rest = await self._store.read(lambda tx: next_page(tx, owner, given, walk, limit))
+
+        async def work(tx: Reader) -> tuple[list[Session], ListWalk | None]:
+            records, rest = await next_page(tx, owner, given, walk, limit)
+            return [await _shown(tx, record) for record in records], rest
+
+        ahead = FirstPage(owner, given, limit, ROWS_EXAMINED) if walk is None and not given.where else None
+        sessions, rest = await self._store.read(work, ahead)
         return Page(
-            sessions=tuple(record.session for record in records),
+            sessions=tuple(sessions),
             cursor=None if rest is None else seal_cursor(secret, owner, ["find", given], rest),
         )
 
@@ -193,7 +200,20 @@ class Catalog(Room):
     async def count(self, who: Principal, given: Filter | None = None) -> int:
         """How many sessions the filter finds."""
         owner, wanted = checked_owner(who), normal_filter(given or Filter())
+        if wanted.where:
+            return len({session.id async for session in self.every(who, wanted)})
         return await self._store.read(lambda tx: tx.count(owner, wanted))
+
+    async def used(self, who: Principal, session_ids: Sequence[str]) -> dict[str, SessionUsage]:
+        """What each of these sessions has used, as far as it was counted; see `Spending.numbers`, which also counts."""
+        owner, wanted = checked_owner(who), [each for each in session_ids if is_clean(each)]
+        kept = await self._store.read(lambda tx: tx.session_usage(owner, wanted))
+        counts = {name: decoded_count(each.body) for name, each in kept.items()}
+        return {
+            name: usage_of(count, current=kept[name].counted == kept[name].revision)
+            for name, count in counts.items()
+            if count is not None
+        }
 
     async def rename(
         self, who: Principal, session_id: str, title: str | None, *, expected_revision: int | None = None
@@ -302,6 +322,16 @@ class Catalog(Room):
         return messages
 
 
+async def _shown(tx: Reader, record: Record) -> Session:
+    """The session as callers see it: one that a dead process has left running is interrupted, before anybody closes its
+    turn."""
+    session = record.session
+    if session.status not in RUNNING or record.lease is None:
+        return session
+    held = active_lease(record.lease, await tx.now())
+    return session if held is not None else replace(session, status="interrupted")
+
+
 async def add_session(tx: Writer, owner: str, session: Session, *, order_at: int | None = None) -> Record:
     """Insert a session whose id and key are free, with its own log open."""
     if await tx.session(owner, session.id) is not None:
@@ -352,8 +382,14 @@ async def _scan_listed(tx: Reader, owner: str, given: Filter, below: ListKey | N
     """A scan without the sessions that are not listed; several, since few may be left of one."""
     records: list[Record] = []
     for _ in range(SCANS):
-        scan = await _scan(tx, owner, given, below, limit - len(records))
-        records += filter(partial(_is_listed, given), scan.records)
+        # Of what only this module looks at, few may pass.
+        most = LIST_PAGE if given.where else limit - len(records)
+        scan = await _scan(tx, owner, given, below, most)
+        passed = list(filter(partial(_is_listed, given), scan.records))
+        room = limit - len(records)
+        records += passed[:room]
+        if len(passed) > room:
+            return Scan(records, ListKey(records[-1].order_at, records[-1].session.id), ended=False)
         below = scan.last or below
         if scan.ended or len(records) == limit or len(scan.records) == 0:
             break
@@ -361,7 +397,9 @@ async def _scan_listed(tx: Reader, owner: str, given: Filter, below: ListKey | N
 
 
 def _is_listed(given: Filter, record: Record) -> bool:
-    return given.subagents or not is_subagent(record.session)
+    if not given.subagents and is_subagent(record.session):
+        return False
+    return all(holds(each, record.session) for each in given.where)
 
 
 async def _scan(tx: Reader, owner: str, given: Filter, below: ListKey | None, limit: int) -> Scan:

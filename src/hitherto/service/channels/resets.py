@@ -1,10 +1,11 @@
 """Resets by the clock: a chat in which nobody has written for a while, or since the night, starts anew. Off unless set.
 
-What was there becomes a checkpoint, as with every reset. Only sessions with a session key are chats.
+What was there becomes an episode, as with every reset. Only sessions with a session key are chats.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
@@ -14,12 +15,20 @@ from typing import Literal, NamedTuple
 
 from msgspec import field
 
-from hitherto.errors import InvalidInput, InvalidKey, StoreDamaged
+from hitherto.errors import InvalidInput, InvalidKey, RevisionConflict, StoreDamaged
 from hitherto.model import Principal, Session, Value, decode_entry
 from hitherto.ports import Reader, Record, SilentChat, Writer
+from hitherto.service.compaction.compact import load_snapshot
+from hitherto.service.compaction.episodes import (
+    Ending,
+    end_episode,
+    ending_of,
+    recap_tokens,
+    remember_episodes,
+)
+from hitherto.service.compaction.plan import ContextSnapshot
 from hitherto.service.core import Room
-from hitherto.service.history.checkpoints import reshape_session
-from hitherto.service.records import active_lease, load_lists
+from hitherto.service.records import active_lease, load_context
 from hitherto.service.validation import checked_owner
 from hitherto.summaries.kept_tail import is_prompt
 from hitherto.values import spans as algebra
@@ -131,7 +140,7 @@ class Resets(Room):
             done = list[DueReset]()
             for chat in chats:
                 with suppress(StoreDamaged):  # the others are none the worse for it
-                    due = await self._store.write(partial(self._reset, chat=chat, moment=moment))
+                    due = await self._restart(chat, moment)
                     done += [] if due is None else [due]
             yield done
 
@@ -156,8 +165,25 @@ class Resets(Room):
             return record.heard_at
         return await self._store.read(lambda tx: _last_heard(tx, record))
 
-    async def _reset(self, tx: Writer, chat: SilentChat, moment: _Moment) -> DueReset | None:
-        """Start a chat anew if it is due and no turn runs in it; if it is not, note when it may be."""
+    async def _restart(self, chat: SilentChat, moment: _Moment) -> DueReset | None:
+        """Start a chat anew if it is due and no turn runs in it; if it is not, note when it may be. One in which something
+        is said meanwhile waits for the next time."""
+        policy, ending = self._core.compaction, None
+        tokens = recap_tokens(policy)
+        if tokens:
+            seen = await self._store.read(partial(_ending_chat, chat=chat, moment=moment))
+            ending = await asyncio.to_thread(ending_of, seen, policy, tokens, self._now()) if seen else None
+        try:
+            due = await self._store.write(partial(self._reset, chat=chat, moment=moment, ending=ending))
+        except RevisionConflict:
+            return None
+        if due is not None and ending is None:
+            await remember_episodes(self._core, chat.owner, chat.id)
+        return due
+
+    async def _reset(
+        self, tx: Writer, chat: SilentChat, moment: _Moment, ending: Ending | None
+    ) -> DueReset | None:
         record = await tx.session(chat.owner, chat.id)
         if record is None or record.silent_since is None:
             return None
@@ -166,7 +192,7 @@ class Resets(Room):
         if due is not None:
             if active_lease(record.lease, await tx.now()) is not None:
                 return None
-            await reshape_session(self._core, tx, record, (), "reset")
+            await end_episode(self._core, tx, record, due.reason, ending)
         elif heard_at is None:
             await tx.put_silent_since(record, moment.now)
         elif record.heard_at is None:
@@ -207,9 +233,20 @@ async def _silent(
     return await tx.silent(owner, chat, before, after, limit)
 
 
+async def _ending_chat(tx: Reader, chat: SilentChat, moment: _Moment) -> ContextSnapshot | None:
+    """The context of a chat that is due; None if it is not, or a turn runs in it."""
+    record = await tx.session(chat.owner, chat.id)
+    if record is None or record.silent_since is None:
+        return None
+    heard_at = await _last_heard(tx, record) if record.heard_at is None else record.heard_at
+    if moment.due(record, heard_at) is None or active_lease(record.lease, await tx.now()) is not None:
+        return None
+    return await load_snapshot(tx, record)
+
+
 async def _last_heard(tx: Reader, record: Record) -> int | None:
     """When the user was last heard of in the context, which is searched for it; None if that was never."""
-    stretches = (await load_lists(tx, record)).context()
+    stretches = await load_context(tx, record)
     for stop in range(algebra.size(stretches), 0, -LOOKED_AT):
         part = algebra.slice_of(stretches, max(stop - LOOKED_AT, 0), stop)
         entries = map(decode_entry, reversed(await tx.payloads(record.owner, part)))

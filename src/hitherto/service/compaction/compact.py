@@ -33,7 +33,7 @@ from hitherto.service.history.append import append_entries, complete_draft
 from hitherto.service.history.checkpoints import add_checkpoint
 from hitherto.service.memory.findings import remember_findings
 from hitherto.service.notes import SUMMARISING, Note
-from hitherto.service.records import load_lists, recount_session, require_session, require_writable
+from hitherto.service.records import load_context, recount_session, require_session, require_writable
 from hitherto.service.validation import checked_drafts, checked_owner
 from hitherto.summaries.builtin import Extractive
 from hitherto.summariser import CompactionPolicy, Summariser
@@ -80,7 +80,7 @@ class Compaction(Room):
         nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`, and
         while another summariser is at work on the session.
         """
-        seen = await self._store.read(partial(_load_writable_context, who, session_id, fence))
+        seen = await self._store.read(partial(load_writable_context, who, session_id, fence))
         shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:
             return shrinking.refused(WHOLE if seen.payloads else EMPTY)
@@ -107,7 +107,7 @@ class Compaction(Room):
                     partial(self._store_summary, who, session_id, fence, shrinking)
                 )
             except RevisionConflict:
-                seen = await self._store.read(partial(_load_writable_context, who, session_id, fence))
+                seen = await self._store.read(partial(load_writable_context, who, session_id, fence))
                 if not shrinking.is_beginning_of(seen):
                     return shrinking.refused(CHANGED)
                 shrinking = shrinking.moved_to(seen)
@@ -181,23 +181,24 @@ async def _summarise(
     return await asyncio.to_thread(shrinking.with_summary, given, now())
 
 
-async def _load_writable_context(
+async def load_writable_context(
     who: Principal, session_id: str, fence: int | None, tx: Reader
 ) -> ContextSnapshot:
     """The context as it is now, if the caller may change it."""
     record = await require_session(tx, who, session_id)
     await require_writable(tx, record, fence)
-    return await _snapshot(tx, record)
+    return await load_snapshot(tx, record)
 
 
 async def _load_context(who: Principal, session_id: str, tx: Reader) -> ContextSnapshot:
     """The context as it is now, whoever may change it."""
-    return await _snapshot(tx, await require_session(tx, who, session_id))
+    return await load_snapshot(tx, await require_session(tx, who, session_id))
 
 
-async def _snapshot(tx: Reader, record: Record) -> ContextSnapshot:
-    stretches = (await load_lists(tx, record)).context()
-    return ContextSnapshot(record.num, record.session.revision, await tx.payloads(record.owner, stretches))
+async def load_snapshot(tx: Reader, record: Record) -> ContextSnapshot:
+    """The context of a session."""
+    payloads = await tx.payloads(record.owner, await load_context(tx, record))
+    return ContextSnapshot(record.num, record.session.revision, payloads)
 
 
 LONGEST_MS = 10 * 60_000

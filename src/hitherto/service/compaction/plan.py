@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -94,17 +95,14 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
         day = datetime.fromtimestamp(now / 1_000, UTC).date()
         earlier = [plain_text(entry) for entry in self.retired if entry.meta.get("compaction")]
         needed = essentials([each for each in self.found if each.at < self.cut], self.policy, earlier)
-        text = _clean(completed(f"[Compacted summary from {day}]\n{given.text.strip()}", needed))
+        text = clean(completed(f"[Compacted summary from {day}]\n{given.text.strip()}", needed))
         facts = findings(self.found, self.policy) if given.facts is None else given.facts
         reason = None if PER_ENTRY + estimate(text) < total(self.retired).number else NOT_SMALLER
         reason = reason if given.text.strip() else SILENT
         return replace(
             self,
             text=text,
-            findings=tuple(
-                replace(fact, text=_clean(fact.text), subject=_clean(fact.subject or "") or None)
-                for fact in facts[: self.policy.facts]
-            ),
+            findings=clean_findings(facts, self.policy),
             model=given.model,
             usage=given.usage,
             reason=reason,
@@ -206,5 +204,14 @@ def as_compaction(done: Shrunk) -> Compaction | None:
     )
 
 
-def _clean(text: str) -> str:
+def clean_findings(facts: Sequence[Finding], policy: CompactionPolicy) -> tuple[Finding, ...]:
+    """As many as are drawn, without secrets."""
+    return tuple(
+        replace(fact, text=clean(fact.text), subject=clean(fact.subject or "") or None)
+        for fact in facts[: policy.facts]
+    )
+
+
+def clean(text: str) -> str:
+    """The text without secrets."""
     return redact(text, Counter())

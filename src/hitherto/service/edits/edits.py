@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from hitherto.edits.changes import EditCounts, FileTouch, SessionChanges, changes_of
 from hitherto.edits.origins import Cause, LineOrigin, Repository, SourceLine, causes, lines_of_diff
 from hitherto.edits.patches import of_git
 from hitherto.errors import InvalidInput, StoreUnavailable, TooLarge
+from hitherto.limits import LIST_PAGE, checked_limit
 from hitherto.model import Principal
 from hitherto.ports import Reader, Writer
 from hitherto.service.core import Room
-from hitherto.service.edits.load import counted, made_in, remake_edits, session_records, with_subagents
-from hitherto.service.edits.tracing import touches, trace_lines
+from hitherto.service.edits.load import made_in, remake_edits
+from hitherto.service.edits.tracing import recent_touches, suspect_edits, touches, with_prompts
 from hitherto.service.records import require_session
-from hitherto.service.validation import checked_owner
+from hitherto.service.validation import checked_name, checked_owner, is_clean
 
 LOGS_AT_ONCE = 20
 TRACED_LINES = 200_000
+NAMES = 20
+"""A repository may go by so many names."""
 
 
 class Edits(Room):
@@ -66,7 +70,8 @@ class Edits(Room):
             raise InvalidInput("the name of the file is empty")
         await self.refresh(who)
         owner, key = checked_owner(who), self._store.secret
-        return (await self._store.read(lambda tx: touches(tx, key, owner, file)))[:limit]
+        found = await self._store.read(lambda tx: touches(tx, key, owner, file))
+        return found[: checked_limit(limit, LIST_PAGE)]
 
     async def trace(
         self, who: Principal, lines: Sequence[SourceLine], repository: Repository
@@ -74,9 +79,14 @@ class Edits(Room):
         """Which message of which session wrote each of these lines of a repository; None where it is not known."""
         if len(lines) > TRACED_LINES:
             raise TooLarge(f"at most {TRACED_LINES} lines can be traced at once, not {len(lines)}")
+        root = checked_name(repository.root, "a commit")
+        repository = Repository(names=tuple(filter(is_clean, repository.names))[:NAMES], root=root)
         await self.refresh(who)
         owner, key = checked_owner(who), self._store.secret
-        return await self._store.read(lambda tx: trace_lines(tx, key, owner, lines, repository))
+        suspicion = await self._store.read(lambda tx: suspect_edits(tx, key, owner, lines, repository))
+        # Beside the event loop: thousands of lines take a moment.
+        traced = await asyncio.to_thread(suspicion.origins, lines)
+        return await self._store.read(lambda tx: with_prompts(tx, owner, traced, suspicion))
 
     async def why(
         self,
@@ -94,19 +104,21 @@ class Edits(Room):
         lines = lines_of_diff(of_git(diff), until, since)
         return causes(lines, await self.trace(who, lines, repository))
 
+    async def recent(self, who: Principal, *, limit: int = 100) -> list[FileTouch]:
+        """The files that sessions changed last, the newest edit first: each with its session, once."""
+        await self.refresh(who)
+        owner, most = checked_owner(who), checked_limit(limit, LIST_PAGE)
+        return await self._store.read(lambda tx: recent_touches(tx, owner, most))
+
     async def counts(self, who: Principal, session_ids: Sequence[str]) -> dict[str, EditCounts]:
-        """How much each of these sessions changed, its subagents included; a session that is not there is left out."""
-        owner = checked_owner(who)
+        """How much each of these sessions changed, its subagents included; a session that is not there is left out.
 
-        async def work(tx: Reader) -> dict[str, EditCounts]:
-            found: dict[str, EditCounts] = {}
-            for session_id in session_ids:
-                record = await tx.session(owner, session_id)
-                if record is not None:
-                    family = await with_subagents(tx, record)
-                    found[session_id] = counted(
-                        [pair for each in family for pair in await session_records(tx, each)]
-                    )
-            return found
-
-        return await self._store.read(work)
+        Lines that an edit added and a later one removed count in both. What is not read yet is not counted: see `refresh`.
+        """
+        owner, found = checked_owner(who), dict[str, EditCounts]()
+        ids = [each for each in session_ids if is_clean(each)]
+        for start in range(0, len(ids), LIST_PAGE):
+            some = ids[start : start + LIST_PAGE]
+            reached = await self._store.read(lambda tx, part=some: tx.edits_reached(owner, part))  # type: ignore[misc]
+            found |= reached.counts()
+        return found

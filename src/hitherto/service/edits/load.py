@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hitherto.edits.batches import EditRecord, batch_of, calls_in, results_in
 from hitherto.edits.calls import edits_of
-from hitherto.edits.changes import EditCounts, Made, shown_path
+from hitherto.edits.changes import Made, shown_path
 from hitherto.edits.edit import Edit
 from hitherto.errors import StoreDamaged
 from hitherto.model import Entry, decode_entry
@@ -76,16 +76,6 @@ async def session_records(tx: Reader, record: Record) -> list[tuple[int, EditRec
         for each in kept.get(stretch.log, ())
         if stretch.first <= each.seq <= stretch.last
     ]
-
-
-def counted(records: Iterable[tuple[int, EditRecord]]) -> EditCounts:
-    """The counts of edits that did not fail."""
-    done = [each for _, each in records if not each.failed]
-    return EditCounts(
-        added=sum(each.added for each in done),
-        removed=sum(each.removed for each in done),
-        files=len({each.path for each in done}),
-    )
 
 
 async def load_edits(tx: Reader, owner: str, wanted: Sequence[tuple[int, EditRecord]]) -> list[LoadedEdit]:

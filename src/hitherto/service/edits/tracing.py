@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -14,13 +14,19 @@ from hitherto.edits.lines import line_marks, mark, name_mark, plain, shingle_mar
 from hitherto.edits.origins import LineOrigin, Repository, SourceLine, Suspect, origins
 from hitherto.edits.repositories import closeness, full_path, is_same_repository
 from hitherto.errors import StoreDamaged
-from hitherto.model import decode_entry, plain_text
+from hitherto.limits import ROWS_EXAMINED
+from hitherto.model import Filter, Session, decode_entry, plain_text
 from hitherto.ports import Reader, Record
+from hitherto.service.catalog.projects import renamed_to
 from hitherto.service.edits.load import load_edits
+from hitherto.values.filters import normal_filter
 from hitherto.values.spans import Stretch
 
 SUSPECTS = 600
 """So many edits, those that speak most for themselves, are compared with the lines."""
+SESSIONS = 50
+LOOKED_AT = 2_000
+"""So many sessions are looked at for the newest edits, some at a time."""
 ANCESTORS = 8
 PROMPT_REACH = 400
 PROMPT_STEP = 20
@@ -37,15 +43,25 @@ class _Found(NamedTuple):
     marks: set[int]
 
 
-async def trace_lines(
+class Suspicion(NamedTuple):
+    """The edits that may have written lines, and how many sessions wrote each line."""
+
+    suspects: list[tuple[Suspect, _Found]]
+    sessions_with: dict[str, int]
+
+    def origins(self, lines: Sequence[SourceLine]) -> list[LineOrigin | None]:
+        """The origin of each line, without prompts."""
+        return origins(lines, [suspect for suspect, _ in self.suspects], self.sessions_with)
+
+
+async def suspect_edits(
     tx: Reader, key: bytes, owner: str, lines: Sequence[SourceLine], repository: Repository
-) -> list[LineOrigin | None]:
-    """The origin of each line."""
+) -> Suspicion:
+    """The edits that have something in common with these lines of a repository."""
     wanted = _marks(key, lines)
     if not wanted:
-        return [None] * len(lines)
-    if repository.root and (known := await tx.rooted(owner, repository.root)):
-        repository = Repository(names=(*repository.names, known), root=repository.root)
+        return Suspicion([], {})
+    repository = replace(repository, names=await _all_names(tx, owner, repository))
     latest = None if any(line.until is None for line in lines) else max(line.until or 0 for line in lines)
     found, sessions = await _suspected(tx, owner, wanted, latest)
     suspects = await _suspects(
@@ -55,8 +71,14 @@ async def trace_lines(
         {name for line in lines for name in (line.path, line.former_path) if name},
         repository,
     )
-    traced = origins(lines, [suspect for suspect, _ in suspects], _sessions_with(key, lines, sessions))
-    return await _with_prompts(tx, owner, traced, {each.message: found for each, found in suspects})
+    return Suspicion(suspects, _sessions_with(key, lines, sessions))
+
+
+async def _all_names(tx: Reader, owner: str, repository: Repository) -> tuple[str, ...]:
+    """The names that a repository goes by: also the one that it was first met under, and those that it was given."""
+    known = await tx.rooted(owner, repository.root) if repository.root else None
+    names = [*repository.names, *([known] if known else [])]
+    return tuple(dict.fromkeys([*names, *[await renamed_to(tx, owner, name) for name in names]]))
 
 
 def _marks(key: bytes, lines: Sequence[SourceLine]) -> frozenset[int]:
@@ -106,17 +128,50 @@ async def touches(tx: Reader, key: bytes, owner: str, file: str) -> list[FileTou
             if path is not None and not record.failed:
                 by_session[family[1].session.id].append((record, shown_path(path, cwd)))
     found = [
-        FileTouch(
-            session=session,
-            at=max(record.at for record, _ in own),
-            path=own[-1][1],
-            edits=len(own),
-            added=sum(record.added for record, _ in own),
-            removed=sum(record.removed for record, _ in own),
-        )
-        for session, own in by_session.items()
+        _touch(session, own[-1][1], [record for record, _ in own]) for session, own in by_session.items()
     ]
-    return sorted(found, key=lambda touch: (-touch.at, touch.session))
+    return sorted(found, key=_newest_first)
+
+
+async def recent_touches(tx: Reader, owner: str, limit: int) -> list[FileTouch]:
+    """The files that sessions changed last, the newest edit first. Sessions are looked at from the newest on, until none of those
+    that are left can have changed anything later."""
+    every, found = normal_filter(Filter(archived="include")), list[FileTouch]()
+    below, looked = None, 0
+    while looked < LOOKED_AT:
+        scan = await tx.scan(owner, every, below, SESSIONS, ROWS_EXAMINED)
+        sessions = {record.session.id: record.session for record in scan.records}
+        for session, records in (await tx.edits_reached(owner, list(sessions))).records():
+            found += _by_file(sessions[session], records)
+        found = sorted(found, key=_newest_first)[:limit]
+        below, looked = scan.last, looked + SESSIONS
+        if scan.ended or below is None or (len(found) == limit and found[-1].at >= below.order_at):
+            break
+    return found
+
+
+def _by_file(session: Session, records: Iterable[EditRecord]) -> Iterator[FileTouch]:
+    by_path: defaultdict[str, list[EditRecord]] = defaultdict(list)
+    for record in records:
+        if not record.failed:
+            by_path[shown_path(full_path(record.to or record.path, session.cwd), session.cwd)].append(record)
+    for path, own in by_path.items():
+        yield _touch(session.id, path, own)
+
+
+def _touch(session: str, path: str, records: Sequence[EditRecord]) -> FileTouch:
+    return FileTouch(
+        session=session,
+        at=max(record.at for record in records),
+        path=path,
+        edits=len(records),
+        added=sum(record.added for record in records),
+        removed=sum(record.removed for record in records),
+    )
+
+
+def _newest_first(touch: FileTouch) -> tuple[int, str, str]:
+    return -touch.at, touch.session, touch.path
 
 
 async def _family(tx: Reader, owner: str, log: int) -> tuple[Record, Record] | None:
@@ -168,6 +223,7 @@ async def _suspects(
                 exact=each.edit.kind != "write",
                 path=each.edit.path,
                 closeness=near[place],
+                model=each.entry.model,
             ),
             by_place[place],
         )
@@ -184,10 +240,11 @@ def _sessions_with(key: bytes, lines: Sequence[SourceLine], sessions: dict[int, 
     return {form: len(sessions.get(mark(key, "line", form), ())) for form in forms}
 
 
-async def _with_prompts(
-    tx: Reader, owner: str, traced: Sequence[LineOrigin | None], found: dict[str, _Found]
+async def with_prompts(
+    tx: Reader, owner: str, traced: Sequence[LineOrigin | None], suspicion: Suspicion
 ) -> list[LineOrigin | None]:
     """The origins with the prompts that led to them."""
+    found = {suspect.message: each for suspect, each in suspicion.suspects}
     prompts: dict[str, str | None] = {}
     for each in traced:
         if each is not None and each.message not in prompts:

@@ -25,10 +25,11 @@ AHEAD_MS = DAY_MS
 
 
 class EncodedEntry(NamedTuple):
-    """An entry and the bytes that it is kept as."""
+    """An entry and the bytes that it is kept as; the words that it is found by, if they are known."""
 
     entry: Entry
     payload: bytes
+    words: str | None = None
 
 
 def complete_draft(draft: Draft, now: int, new_id: Callable[[], str]) -> Entry:
@@ -66,10 +67,10 @@ async def append_encoded(
     if record.head + len(entries) > LOG_ENTRIES:
         raise StoreFull(f"a log holds at most {LOG_ENTRIES} entries: fork the session to continue")
     rows, sums = [], record.totals
-    for seq, (entry, payload) in enumerate(entries, record.head + 1):
+    for seq, (entry, payload, words) in enumerate(entries, record.head + 1):
         sums = sums.plus(totals_of(entry, payload))
-        rows.append(Row(entry=entry, payload=payload, seq=seq, totals=sums))
-    updated = max(record.session.updated_at, *(entry.at for entry, _ in entries))
+        rows.append(Row(entry=entry, payload=payload, seq=seq, totals=sums, words=words))
+    updated = max(record.session.updated_at, *(each.entry.at for each in entries))
     session = _with_growth(record.session, len(entries), sums.minus(record.totals), updated)
     grown = await tx.extend(
         replace(
@@ -82,7 +83,7 @@ async def append_encoded(
         ),
         rows,
     )
-    await keep_edits(tx, key, record, [entry for entry, _ in entries])
+    await keep_edits(tx, key, record, [each.entry for each in entries])
     return grown
 
 
@@ -90,7 +91,7 @@ def _heard_at(record: Record, entries: Sequence[EncodedEntry]) -> int | None:
     """When the user of a chat was last heard of; what is no chat is not looked at."""
     if record.session.key is None:
         return None
-    prompts = (entry.at for entry, _ in reversed(entries) if is_prompt(entry))
+    prompts = (each.entry.at for each in reversed(entries) if is_prompt(each.entry))
     return next(prompts, record.heard_at)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hitherto.errors import BranchNotFound, EntryNotFound
-from hitherto.model import Branch, Checkpoint, Principal, decode_entry, plain_text
+from hitherto.model import Branch, Checkpoint, Entry, Principal, decode_entry, plain_text
 from hitherto.ports import Reader, Record, Writer
 from hitherto.service.core import Room
 from hitherto.service.history.places import find_place, payload_at
@@ -139,13 +139,17 @@ async def _described(tx: Reader, record: Record, branch: BranchLists, told: Sequ
         after = decode_entry(payload).id
     looked = await tx.payloads(record.owner, algebra.slice_of(own, 0, LOOKED_THROUGH))
     entries = [decode_entry(payload) for payload in looked]
-    prompts = (plain_text(entry) for entry in entries if entry.role == "user" and not entry.meta.get("meta"))
-    text = next(filter(None, prompts), None) or next(filter(None, map(plain_text, entries)), "")
     return Branch(
         id=branch.checkpoint.id,
         at=branch.checkpoint.at,
         message_count=algebra.size(own),
-        text=text[:TEXT_CHARS],
+        text=first_words(entries)[:TEXT_CHARS],
         first=entries[0].id if entries else None,
         after=after,
     )
+
+
+def first_words(entries: Sequence[Entry]) -> str:
+    """The first prompt among entries, else the first text; empty if there is none."""
+    prompts = (plain_text(entry) for entry in entries if entry.role == "user" and not entry.meta.get("meta"))
+    return next(filter(None, prompts), None) or next(filter(None, map(plain_text, entries)), "")

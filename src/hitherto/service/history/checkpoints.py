@@ -37,16 +37,6 @@ class Timeline(Room):
 
         return await self._store.write(work, session_id)
 
-    async def reset(self, who: Principal, session_id: str, *, fence: int | None = None) -> Session:
-        """Start the session anew, empty. What was there becomes a checkpoint."""
-
-        async def work(tx: Writer) -> Session:
-            record = await require_session(tx, who, session_id)
-            await require_writable(tx, record, fence)
-            return await reshape_session(self._core, tx, record, (), "reset")
-
-        return await self._store.write(work, session_id)
-
     async def checkpoints(self, who: Principal, session_id: str) -> list[Checkpoint]:
         """The session's checkpoints, oldest first."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache, partial
 
 from hitherto.errors import EntryNotFound, StoreError
 from hitherto.limits import HISTORY_BYTES
 from hitherto.model import Appended, Draft, Entry, HistoryPage, Principal, View, decode_entry
 from hitherto.ports import Reader, Record, Writer
-from hitherto.service.core import Room, clean_afterwards
+from hitherto.service.core import Room, clean_afterwards, whole
 from hitherto.service.history.append import (
     append_entries,
     complete_draft,
@@ -53,6 +54,7 @@ class Entries(Room):
         """
         given = (drafts,) if isinstance(drafts, Draft) else tuple(drafts)
         now, home, added = self._now(), self._core.home, 0
+        id_at = cache(lambda _: self._new_id())  # the same if the work is run again
 
         async def work(tx: Writer) -> Appended:
             nonlocal added
@@ -63,7 +65,10 @@ class Entries(Room):
                 await require_writable(tx, record, fence)
             expect_revision(record, expected_revision)
             home.check_space(record)
-            entries = [complete_draft(draft, now, self._new_id) for draft in checked_drafts(given)]
+            entries = [
+                complete_draft(draft, now, partial(id_at, at))
+                for at, draft in enumerate(checked_drafts(given))
+            ]
             named = [draft.id for draft in given if draft.id is not None]
             await expect_new(tx, record, named)
             if waits:
@@ -119,7 +124,7 @@ class Entries(Room):
             wanted.check()
             return record, await load_page(tx, record, wanted)
 
-        record, page = await self._store.read(work)
+        record, page = await self._store.read(work, wanted.ahead(who.owner, session_id))
         await self._note_reading(record, seen=seen)
         return page
 
@@ -148,7 +153,7 @@ class Entries(Room):
         async def work(tx: Writer) -> None:
             record = await require_session(tx, who, session_id)
             if (row := await withdraw(tx, record, entry_id, now)) is None:
-                await erase_entry(tx, key, record, entry_id)
+                await erase_entry(whole(tx), key, record, entry_id)
                 return
             for entry in row.entries:
                 await note_erased(tx, key, record, entry)

@@ -20,6 +20,7 @@ from hitherto.service.catalog.deletion import copies_of
 from hitherto.service.catalog.quarantined import erase_quarantined, source_id, tells_the_same
 from hitherto.service.history.erased import load_erased, note_erased, note_lost_titles
 from hitherto.service.history.grounds import forget_unfounded, grounded_titles, titles_of
+from hitherto.service.history.mirrored import erase_records
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.notes import forget_question
 from hitherto.service.records import blank_entry, change_session, is_erased, recount_session
@@ -54,6 +55,8 @@ async def erase_entry(tx: Writer, key: bytes, record: Record, entry_id: str) -> 
                 lost |= await _forget_derived(tx, key, owner, num, form, old)
         await _bury_copies(tx, key, record, old)
         olds.append(old)
+    if olds and origin is not None and (changed := await tx.session(owner, origin.session.id)) is not None:
+        await erase_records(tx, changed, olds)
     await erase_quarantined(tx, owner, _these(olds))
     await note_lost_titles(tx, key, record, lost)
     for title in sorted(lost):

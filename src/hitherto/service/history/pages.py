@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidInput
 from hitherto.limits import HISTORY_PAGE, checked_limit
 from hitherto.model import HistoryPage, View, decode_entry
-from hitherto.ports import Reader, Record
+from hitherto.ports import Ahead, LogEnd, Reader, Record
 from hitherto.service.history.branches import lists_with
 from hitherto.service.history.places import find_ordinal
-from hitherto.service.records import load_checkpoint, load_lists
+from hitherto.service.records import load_checkpoint, load_context, load_lists
+from hitherto.service.validation import is_clean
 from hitherto.values import spans as algebra
 from hitherto.values.spans import Stretch
 
@@ -38,6 +39,13 @@ class PageWanted(NamedTuple):
         if self.view not in ("context", "conversation"):
             raise InvalidInput(f"a view is context or conversation, not {self.view!r}")
 
+    def ahead(self, owner: str, session_id: str) -> Ahead | None:
+        """What loading the page will ask of a store; None if that cannot be told."""
+        if not self.last or self.origin[1] is not None or self.checkpoint is not None:
+            return None
+        is_usable = is_clean(owner) and is_clean(session_id) and isinstance(self.limit, int)
+        return LogEnd(owner, session_id, self.limit, self.max_bytes) if is_usable else None
+
     @property
     def origin(self) -> tuple[str, str | None]:
         """From where the page is counted: on which side of an entry, and which; or from an end, and none."""
@@ -53,6 +61,9 @@ class PageWanted(NamedTuple):
 async def load_page(tx: Reader, record: Record, wanted: PageWanted) -> HistoryPage:
     """The page. Raises `CheckpointNotFound` and `EntryNotFound`."""
     branch = None
+    if (wanted.view, wanted.checkpoint, wanted.origin[1]) == ("context", None, None):
+        seen = await load_context(tx, record)
+        return await _page(tx, record, seen, *await _range(tx, record, seen, wanted), 0)
     if wanted.checkpoint is not None:
         lists = await load_checkpoint(tx, record, wanted.checkpoint)
     elif (anchor := wanted.origin[1]) is not None:

@@ -18,17 +18,20 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from hitherto.limits import MORE_CAP
-from hitherto.model import Entry, Hit, Session, decode_entry, search_text
-from hitherto.ports import Match
-from hitherto.service.search.question import Group, Question
+from hitherto.model import Entry, Hit, Session, search_text
+from hitherto.ports import Match, SearchKey
+from hitherto.service.search.question import Group, asked
 from hitherto.service.search.standing import Standing
+from hitherto.service.search.tally import Tally
 from hitherto.values import words
 from hitherto.values.filters import title_text
-from hitherto.values.spans import Stretch
+from hitherto.values.query.language import Query
 from hitherto.values.words import Term
 
 CANDIDATES = 1_000
 """So many documents are looked at for each word, the newest."""
+REACH = 5
+"""If only a part of the sessions is asked for, so many times that are looked at for those that stand in it."""
 CONSIDERED = 400
 READ = 150
 READ_CHARS = 8_000
@@ -94,10 +97,12 @@ class _Ranked:
 class BestMatch:
     """One answer to one question, inside one transaction."""
 
-    def __init__(self, standing: Standing, question: Question) -> None:
+    def __init__(self, standing: Standing, query: Query) -> None:
         self._standing = standing
-        self._question = question
+        self._query = query
+        self._question = asked(query)
         self._found: dict[Place, _Candidate] = {}
+        self._is_cut = False
         self._worths: list[float] = []
         self._masks: dict[int, float] = {}
         self._in_log: defaultdict[int, int] = defaultdict(int)
@@ -106,8 +111,11 @@ class BestMatch:
         """The sessions that answer best, each with its best message."""
         await self._gather()
         ranked: dict[str, _Ranked] = {}
+        read = 0
         for candidate in self._first():
-            await self._read(candidate, ranked)
+            read += await self._read(candidate, ranked)
+            if read == READ or self._standing.is_spent:
+                break
         when = self._question.when
 
         def order(each: _Ranked) -> tuple[bool, float, int]:
@@ -116,19 +124,27 @@ class BestMatch:
 
         return [self._hit(each) for each in heapq.nlargest(limit, ranked.values(), key=order)]
 
+    async def count(self, tally: Tally) -> None:
+        """Count the documents that have any of the words."""
+        await self._gather()
+        newest = sorted(
+            (each.match for each in self._found.values()), key=lambda match: match.key, reverse=True
+        )
+        await tally.take(newest)
+        tally.more |= self._is_cut
+
     async def _gather(self) -> None:
         """Find the documents that have any of the words, and how rare each is."""
-        standing, counts = self._standing, list[int]()
+        counts: list[int] = []
         for number, group in enumerate(self._question.groups):
-            matches = await standing.tx.matches(
-                standing.owner, group.terms, standing.query.role, None, CANDIDATES, every=False
-            )
+            matches = await self._matches(group)
             counts.append(len(matches))
             for match in matches:
                 place = _place(match)
                 if place not in self._found:
                     self._found[place] = _Candidate(match)
                 self._found[place].has |= 1 << number
+        self._is_cut |= max(counts, default=0) == CANDIDATES
         size = max(FEWEST, 10 * max(counts, default=0))
         self._worths = [
             group.weight * math.log(1 + size / count) if count else 0.0
@@ -136,6 +152,29 @@ class BestMatch:
         ]
         for (log, _), candidate in self._found.items():
             self._in_log[log] |= candidate.has
+
+    async def _matches(self, group: Group) -> list[Match]:
+        """The newest documents that have a word. Of a part of the sessions: those that stand there, which are looked for further
+        down."""
+        standing, found = self._standing, list[Match]()
+        before: SearchKey | None = None
+        for _ in range(REACH if standing.is_narrow else 1):
+            matches = await standing.tx.matches(
+                standing.owner,
+                group.terms,
+                self._query.role,
+                before,
+                CANDIDATES,
+                every=False,
+                without=self._query.without,
+                during=self._query.during(named=False),
+            )
+            found += [each for each in matches if not standing.is_narrow or await standing.standing_in(each)]
+            if len(matches) < CANDIDATES or len(found) >= CANDIDATES:
+                return found[:CANDIDATES]
+            before = matches[-1].key
+        self._is_cut = True
+        return found[:CANDIDATES]
 
     def _first(self) -> list[_Candidate]:
         """The documents to read: by their words, then by those of their neighbours too."""
@@ -146,7 +185,7 @@ class BestMatch:
         )
         for candidate in considered:
             candidate.worth += self._beside(candidate)
-        return heapq.nlargest(READ, considered, key=_by_worth)
+        return sorted(considered, key=_by_worth, reverse=True)
 
     def _worth(self, mask: int) -> float:
         known = self._masks.get(mask)
@@ -167,15 +206,17 @@ class BestMatch:
                     seen |= other.has
         return gain + ELSEWHERE * self._worth(self._in_log[log] & ~seen)
 
-    async def _read(self, candidate: _Candidate, ranked: dict[str, _Ranked]) -> None:
-        standing, match, entry = self._standing, candidate.match, None
+    async def _read(self, candidate: _Candidate, ranked: dict[str, _Ranked]) -> bool:
+        """Weigh a document in each session that it stands in; False if it is not wanted, or stands in none."""
+        standing, match, wanted = self._standing, candidate.match, False
+        entry: Entry | None = None
         for session, branch in await standing.standing_in(match):
             if match.place is not None and entry is None:
-                stretch = Stretch(match.place.log, match.place.seq, match.place.seq)
-                entry = decode_entry((await standing.tx.payloads(standing.owner, [stretch]))[0])
+                entry = await standing.read(match.place)
             at = session.created_at if entry is None else entry.at
-            if not standing.in_time(at):
+            if not await standing.is_wanted(entry, match.place, at):
                 continue
+            wanted = True
             score = self._score(candidate, title_text(session) if entry is None else search_text(entry))
             known = ranked.setdefault(session.id, _Ranked(session, branch))
             if entry is None:
@@ -183,6 +224,7 @@ class BestMatch:
             else:
                 score *= ROLE_WORTH.get(entry.role, 1.0)
             known.read.append(_Read(score, at, candidate, entry))
+        return wanted
 
     def _score(self, candidate: _Candidate, text: str) -> float:
         """What the text counts, and what stands around it."""

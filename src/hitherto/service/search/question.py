@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from hitherto.service.search.forms import forms, languages
 from hitherto.summaries.sentences import STOPWORDS
 from hitherto.values import words
-from hitherto.values.words import Query, Term
+from hitherto.values.query.language import Query, parse_query
+from hitherto.values.query.moments import Period
+from hitherto.values.words import Term
 
 GROUPS = 12
 """So many words of a question are looked for."""
@@ -130,42 +130,32 @@ class Group(NamedTuple):
     weight: float = 1.0
 
 
-class Span(NamedTuple):
-    """From `after`, included, to `before`, not included, in ms since 1970."""
-
-    after: int
-    before: int
-
-
 class Question(NamedTuple):
     """What to look for, and when it was said, if the question says so."""
 
     groups: tuple[Group, ...]
-    when: Span | None = None
+    when: Period | None = None
 
 
-def asked(text: str, query: Query, now: int) -> Question:
-    """The question that a text means. If it has no words but those of questions, these are looked for."""
-    when, rest = _time(text, now)
-    spoken = set(words.parse_query(rest).terms) if when else set(query.terms)
-    terms = [term for term in query.terms if term in spoken]
-    telling = [term for term in terms if not _says_nothing(term)] or terms
+def asked(query: Query) -> Question:
+    """The question that a query means. If it has no words but those of questions, these are looked for."""
+    telling = [term for term in query.terms if not _says_nothing(term)] or list(query.terms)
     tongues = languages(token for term in query.terms for token in term.tokens)
     groups = dict.fromkeys(group for term in telling for group in _groups(term, tongues))
     parts = (
         Group(tuple(map(_word, forms(part, tongues))), PART)
-        for part in words.camel_parts(text)
+        for part in words.camel_parts(query.plain)
         if part not in ASKING
     )
-    return Question((*groups, *parts)[:GROUPS], when)
+    return Question((*groups, *parts)[:GROUPS], query.when)
 
 
 def looked_for(text: str, order: str) -> tuple[Term, ...]:
     """The words of a search, as they are marked in what it finds."""
-    query = words.parse_query(text)
+    query = parse_query(text, 0)
     if order != "best":
         return query.terms
-    return tuple(term for group in asked(text, query, 0).groups for term in group.terms)
+    return tuple(term for group in asked(query).groups for term in group.terms)
 
 
 def _says_nothing(term: Term) -> bool:
@@ -193,65 +183,3 @@ def _groups(term: Term, tongues: tuple[str, ...]) -> Iterator[Group]:
 
 def _word(token: str) -> Term:
     return Term((token,))
-
-
-MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-_DAY = timedelta(days=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_RELATIVE = re.compile(r"\b(today|yesterday|(?:last|this|past) (?:week|month|year))\b", re.IGNORECASE)
-_MONTH = re.compile(rf"\b(?:in|during|since|of) ({'|'.join(MONTHS)})(?: (\d{{4}}))?\b", re.IGNORECASE)
-
-
-def _time(text: str, now: int) -> tuple[Span | None, str]:
-    """The time that a text is about, and the text without it."""
-    today = (_EPOCH + timedelta(milliseconds=now)).replace(hour=0, minute=0, second=0, microsecond=0)
-    if found := _RELATIVE.search(text):
-        span = _relative(found[1].lower(), today)
-    elif found := _MONTH.search(text):
-        span = _month(MONTHS.index(found[1].lower()) + 1, found[2], today)
-    else:
-        return None, text
-    return Span(*map(_ms, span)), text[: found.start()] + " " + text[found.end() :]
-
-
-def _relative(name: str, today: datetime) -> tuple[datetime, datetime]:
-    monday, first = today - today.weekday() * _DAY, today.replace(day=1)
-    before = (first - _DAY).replace(day=1)
-    year = today.replace(month=1, day=1)
-    return {
-        "today": (today, today + _DAY),
-        "yesterday": (today - _DAY, today),
-        "this week": (monday, monday + 7 * _DAY),
-        "last week": (monday - 7 * _DAY, monday),
-        "past week": (today - 7 * _DAY, today + _DAY),
-        "this month": (first, today + _DAY),
-        "last month": (before, first),
-        "past month": (today - 30 * _DAY, today + _DAY),
-        "this year": (year, today + _DAY),
-        "last year": (year.replace(year=year.year - 1), year),
-        "past year": (today - 365 * _DAY, today + _DAY),
-    }[name]
-
-
-def _month(month: int, year: str | None, today: datetime) -> tuple[datetime, datetime]:
-    """Without a year, the last such month that has begun."""
-    number = max(int(year), 1970) if year else today.year - (month > today.month)
-    begin = datetime(number, month, 1, tzinfo=UTC)
-    return begin, (begin + 31 * _DAY).replace(day=1)
-
-
-def _ms(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -6,17 +6,21 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hitherto.model import Entry, Filter, Hit, Session, search_text
+from hitherto.model import Entry, Filter, Hit, Session, decode_entry, search_text
 from hitherto.ports import Match, Reader, Record
 from hitherto.service.catalog.deletion import recording_of
 from hitherto.service.history.branches import load_branches
 from hitherto.service.records import load_lists
+from hitherto.service.search.conditions import Conditions
 from hitherto.values import spans as algebra
 from hitherto.values import words
-from hitherto.values.filters import passes, title_text, title_tokens
+from hitherto.values.filters import passes, title_text
+from hitherto.values.query.moments import Period
 from hitherto.values.spans import EntryPlace, Stretch
-from hitherto.values.words import Query, Term
+from hitherto.values.words import Term
 
+READ_BYTES = 64 * 1024 * 1024
+"""So much of what was said is read for one page."""
 NOWHERE = ""
 """No branch, and not the conversation either."""
 
@@ -25,21 +29,53 @@ class Standing:
     """What one search asks of the sessions, inside one transaction; each session is looked up once."""
 
     def __init__(
-        self, tx: Reader, owner: str, query: Query, wanted: Filter, shown: Sequence[str] = ()
+        self,
+        tx: Reader,
+        owner: str,
+        conditions: Conditions,
+        wanted: Filter,
+        during: Period | None = None,
+        shown: Sequence[str] = (),
     ) -> None:
         """`shown` are the sessions, as `short` names them, that earlier pages have shown."""
         self.tx = tx
         self.owner = owner
-        self.query = query
         self.shown = set(shown)
+        self._conditions = conditions
         self._wanted = wanted
+        self._during = during
         self._sessions: dict[int, _Viewed | None] = {}
         self._holders: dict[int, list[int]] = {}
+        self._read_bytes = 0
 
-    def in_time(self, at: int) -> bool:
-        """Whether the query wants what was said then."""
-        after, before = self.query.after, self.query.before
-        return (after is None or at >= after) and (before is None or at < before)
+    @property
+    def is_narrow(self) -> bool:
+        """Whether only some sessions are asked for."""
+        everything = Filter(archived=self._wanted.archived, subagents=self._wanted.subagents)
+        return self._wanted != everything or self._conditions.of_files
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether a message must be read to know if it is wanted."""
+        return self._during is not None or self._conditions.of_messages
+
+    async def read(self, place: EntryPlace) -> Entry:
+        """The entry at a place."""
+        stretch = Stretch(place.log, place.seq, place.seq)
+        (payload,) = await self.tx.payloads(self.owner, [stretch])
+        self._read_bytes += len(payload)
+        return decode_entry(payload)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether so much was read that the rest is for the next page."""
+        return self._read_bytes + self._conditions.read_bytes > READ_BYTES
+
+    async def is_wanted(self, entry: Entry | None, place: EntryPlace | None, at: int) -> bool:
+        """Whether the query wants this message, or title, which was said then."""
+        if self._during is not None and not self._during.after <= at < self._during.before:
+            return False
+        return await self._conditions.hold(entry, place)
 
     def hit(
         self, session: Session, entry: Entry | None, at: int, branch: str | None, terms: Sequence[Term]
@@ -80,12 +116,17 @@ class Standing:
             self._sessions[num] = await self._viewed(record) if record and passed else None
         return self._sessions[num]
 
-    async def _viewed(self, record: Record) -> _Viewed:
+    async def _viewed(self, record: Record) -> _Viewed | None:
         conversation = (await load_lists(self.tx, record)).conversation()
         said: dict[str | None, list[Stretch]] = {None: conversation}
         for each in await load_branches(self.tx, record):
             said[each.checkpoint.id] = each.lists.conversation()
-        return _Viewed(record.session, said)
+        every = (stretch for stretches in said.values() for stretch in stretches)
+        return (
+            _Viewed(record.session, said)
+            if await self._conditions.files_hold(record.session, every)
+            else None
+        )
 
     async def _in_day(self, record: Record) -> bool:
         day = self._wanted.day
@@ -97,7 +138,6 @@ class Standing:
             fresh
             and (recording_of(record.session) is None or self._wanted.archived == "only")
             and passes(record.session, self._wanted)
-            and (not self.query.title or words.matches(self.query.title, title_tokens(record.session)))
         )
 
 

@@ -13,9 +13,9 @@ from hitherto.service.core import Room
 from hitherto.service.history.places import find_place
 from hitherto.service.records import load_lists, require_session
 from hitherto.values import spans as algebra
-from hitherto.values import words
+from hitherto.values.query.language import Query, parse_query
 from hitherto.values.spans import Stretch
-from hitherto.values.words import Query, Term
+from hitherto.values.words import Term
 
 Kind = Literal["user", "assistant", "system", "tool", "failure", "summary"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -33,16 +33,16 @@ class ConversationSearch(Room):
     """Finding the way within a session."""
 
     async def find(self, who: Principal, session_id: str, text: str, *, limit: int = 1_000) -> MessageHits:
-        """The messages of a conversation that have all the words: "phrases", prefix* and role: as in a search.
+        """The messages of a conversation that have all the words: "phrases", prefix*, -words and role: as in a search.
 
-        What else narrows a search says nothing about one session's messages, and is passed over.
+        Other fields are understood, and passed over.
         """
 
         async def work(tx: Reader) -> MessageHits:
             record = await require_session(tx, who, session_id)
             checked_limit(limit, FOUND_WITHIN)
-            query = words.parse_query(text if isinstance(text, str) else "")
-            if not query.terms and query.role is None:
+            query = parse_query(text if isinstance(text, str) else "")
+            if not query.terms and not query.without and query.role is None:
                 return MessageHits(entries=())
             stretches = (await load_lists(tx, record)).conversation()
             found = await _newest(tx, record.owner, stretches, query, limit + 1)
@@ -84,7 +84,15 @@ async def _newest(
     for stretch in reversed(stretches):
         if len(found) == limit:
             break
-        spots = await tx.within(owner, stretch, query.terms, query.role, limit - len(found), backwards=True)
+        spots = await tx.within(
+            owner,
+            stretch,
+            query.terms,
+            query.role,
+            limit - len(found),
+            backwards=True,
+            without=query.without,
+        )
         found.extend(spot.id for spot in spots)
     return found
 

@@ -191,13 +191,15 @@ def _counted(head: Head, rows: Sequence[Row]) -> Session:
     Bytes are always counted anew: the same JSON may have been written by another program meanwhile.
     """
     session = checked_session(head.session)
-    sums = Totals()
-    for first, last, _, _ in head.spans:
+    sums, count = Totals(), 0
+    for first, last, kind, _ in head.spans:
         if not 1 <= first <= last <= len(rows):
             raise InvalidInput("the export's spans refer to entries that it does not have")
+        if kind == "reset":  # a heading, which the context does not have
+            continue
         before = rows[first - 2].totals if first > 1 else Totals()
-        sums = sums.plus(rows[last - 1].totals.minus(before))
-    recounted = with_counts(session, sum(last - first + 1 for first, last, _, _ in head.spans), sums)
+        sums, count = sums.plus(rows[last - 1].totals.minus(before)), count + last - first + 1
+    recounted = with_counts(session, count, sums)
     if replace(recounted, bytes=session.bytes) != session and not head.redacted:
         raise InvalidInput("the export's counts do not match its entries")
     return recounted

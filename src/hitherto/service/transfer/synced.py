@@ -10,7 +10,18 @@ from msgspec.structs import replace
 
 from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.limits import NAME_CHARS, is_storable
-from hitherto.model import Entry, Json, Principal, Session, TitleBy, Value, decode_entry, plain_text
+from hitherto.model import (
+    MIRROR_READ,
+    MIRRORED,
+    Entry,
+    Json,
+    Principal,
+    Session,
+    TitleBy,
+    Value,
+    decode_entry,
+    plain_text,
+)
 from hitherto.ports import PackedCopy, RawCopy, Reader, Record, Writer
 from hitherto.service.catalog.metadata import claim_fields, folder_fields, title_fields
 from hitherto.service.catalog.sessions import add_session
@@ -49,9 +60,16 @@ UNFINISHED = "unfinished"
 """The span list that holds entries while a long session is synced in batches; no checkpoint has such an id."""
 
 
+class MirrorMark(Value, frozen=True):
+    """Up to where the mirror of a session was read before, and with this."""
+
+    before: tuple[int, ...] | None
+    after: tuple[int, ...]
+
+
 class Imported(Value, frozen=True):
     """A session as its agent's own files have it. `id` has the source's name in front: `claude:…`. `cwds` are the folders
-    that it has been in, in order."""
+    that it has been in, in order. `mirror` is given if the records that a program mirrors here were read too."""
 
     id: str
     source: str
@@ -67,16 +85,19 @@ class Imported(Value, frozen=True):
     parent: str | None = None
     parent_entry: str | None = None
     archived: bool = False
+    mirror: MirrorMark | None = None
     meta: Json = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
 
 
 class SyncResult(Value, frozen=True):
-    """What a sync of one session did. `refused`: its owner deleted it here, so it was not imported."""
+    """What a sync of one session did. `refused`: its owner deleted it here, so it was not imported. `mirrored`: it was not
+    imported since what a program mirrors of it here was not read with it, or has been read further meanwhile."""
 
     created: bool = False
     appended: int = 0
     reshaped: bool = False
     refused: bool = False
+    mirrored: bool = False
 
 
 class SyncInput(NamedTuple):
@@ -115,7 +136,7 @@ class SyncImport:
         """Everything in one transaction; of a long session only the record, the entries follow in batches."""
         record = await tx.session(owner, source.imported.id)
         if record is None and source.revive:
-            said = [entry for entry, _ in source.entries]
+            said = [each.entry for each in source.entries]
             await adopt_erased(tx, self._store.secret, owner, source.imported.id, said)
         erased = await load_erased(tx, self._store.secret, owner, source.imported.id)
         source = _without_erased(source, erased)
@@ -126,10 +147,9 @@ class SyncImport:
             if _is_plain(source) and not erased:
                 return await self._make(tx, owner, source)
             record = await self._begin(tx, owner, source.imported)
-        if record.session.source != source.imported.source:
-            raise InvalidInput(
-                f"session {source.imported.id!r} exists already and was not synced from {source.imported.source}"
-            )
+        _check_source(record, source.imported)
+        if not _reads_mirror(record, source.imported):
+            return SyncResult(mirrored=True)
         if len(source.entries) > BATCH:
             return source, record, created
         ids, seqs, fresh = await _locate_entries(record, source.entries, tx)
@@ -143,8 +163,18 @@ class SyncImport:
         for start in range(0, len(fresh), BATCH):
             seqs |= await self._store.write(partial(self._add_held, record, fresh[start : start + BATCH]))
         numbers = [seqs[name] for name in ids]
-        reshaped = await self._store.write(partial(self._finish, record, source, numbers))
+        reshaped = await self._store.write(partial(self._finish_batches, record, source, numbers))
+        if reshaped is None:
+            return SyncResult(mirrored=True)
         return SyncResult(created=created, appended=len(fresh), reshaped=reshaped)
+
+    async def _finish_batches(
+        self, old: Record, source: SyncInput, seqs: Sequence[int], tx: Writer
+    ) -> bool | None:
+        """`_finish`; None if the mirror was read further since the first batch."""
+        if not _reads_mirror(await required_source(tx, old), source.imported):
+            return None
+        return await self._finish(old, source, seqs, tx)
 
     async def _make(self, tx: Writer, owner: str, source: SyncInput) -> SyncResult:
         """A new session with all of its entries, as most are: nothing is looked up that cannot be there."""
@@ -172,7 +202,7 @@ class SyncImport:
         grown = await append_encoded(tx, record, entries, self._now(), self._store.secret)
         kept = replace(record.session, revision=grown.session.revision)
         await tx.rewrite(replace(grown, session=kept, order_at=record.order_at), "sync")
-        return {entry.id: seq for seq, (entry, _) in enumerate(entries, record.head + 1)}
+        return {each.entry.id: seq for seq, each in enumerate(entries, record.head + 1)}
 
     async def _add_held(self, old: Record, entries: Sequence[EncodedEntry], tx: Writer) -> dict[str, int]:
         """The same, and a span list of its own holds them, so that nobody collects what is not reached yet."""
@@ -185,7 +215,7 @@ class SyncImport:
         record = await required_source(tx, old)
         known = await load_lists(tx, record)
         before = known.present
-        placed = [(entry, seq) for (entry, _), seq in zip(source.entries, seqs, strict=True)]
+        placed = [(each.entry, seq) for each, seq in zip(source.entries, seqs, strict=True)]
         if source.amended is not None and source.extends:
             known, placed = await _apply_amendment(tx, known, source.amended.id, seqs[0]), placed[1:]
         behind = known.present if source.extends else ()
@@ -290,16 +320,33 @@ async def _with_grounded_title(
     return source._replace(imported=replace(source.imported, title=fields.get("title", title)))
 
 
+def _check_source(record: Record, imported: Imported) -> None:
+    if record.session.source != imported.source:
+        raise InvalidInput(
+            f"session {imported.id!r} exists already and was not synced from {imported.source}"
+        )
+
+
+def _reads_mirror(record: Record, imported: Imported) -> bool:
+    """Whether what was read has all that a program mirrors of the session, and nobody has read more of that."""
+    meta, mark = record.session.meta, imported.mirror
+    if mark is None:
+        return MIRRORED not in meta
+    known = meta.get(MIRROR_READ)
+    return (None if known is None else tuple(known)) == mark.before
+
+
 def _is_plain(source: SyncInput) -> bool:
     """Whether a new session can be written down as it comes: not too long, each entry once and none too late."""
     entries = source.entries
     return (
         not source.extends
+        and source.imported.mirror is None
         and not source.compactions
         and not source.branches
         and 0 < len(entries) <= BATCH
-        and len({entry.id for entry, _ in entries}) == len(entries)
-        and max(entry.at for entry, _ in entries) <= source.imported.updated_at
+        and len({each.entry.id for each in entries}) == len(entries)
+        and max(each.entry.at for each in entries) <= source.imported.updated_at
     )
 
 
@@ -422,6 +469,8 @@ def _with_source_metadata(session: Session, source: SyncInput) -> Session:
     meta.pop(FROM_SOURCE, None)
     if given:
         meta[FROM_SOURCE] = list(given)
+    if imported.mirror is not None:
+        meta[MIRROR_READ] = list(imported.mirror.after)
     return replace(
         session,
         created_at=imported.created_at,
@@ -441,7 +490,8 @@ def _with_source_metadata(session: Session, source: SyncInput) -> Session:
 
 def _stand_in(source: SyncInput) -> str | None:
     """A title for a session whose source and prompts give none, from how it begins."""
-    begun = [entry for entry, _ in source.entries[:BEGINNING] if not entry.meta.get("meta")]
+    first = [each.entry for each in source.entries[:BEGINNING]]
+    begun = [entry for entry in first if not entry.meta.get("meta")]
     prompts, answers = (
         [plain_text(entry) for entry in begun if entry.role == role] for role in ("user", "assistant")
     )

@@ -175,15 +175,21 @@ class Transfer(Room):
         branches: Sequence[Branch] = (),
         raw: Sequence[PackedCopy] = (),
         revive: bool = False,
+        words: Sequence[str] = (),
     ) -> SyncResult:
-        """`sync` of what another process has made ready: entries as `encode` writes them, raw copies packed."""
+        """`sync` of what another process has made ready: entries as `encode` writes them, raw copies packed. `words` are those
+        that each entry is found by, if it has looked."""
         self._core.home.check_allowed("synced")
         for copy in raw:
             if copy.size > RAW_BYTES:
                 raise TooLarge(f"a raw copy may have at most {RAW_BYTES} bytes, this one has {copy.size}")
         for payload in payloads:
             checked_size(payload, ENTRY_BYTES, "an entry")
-        given = [EncodedEntry(checked_entry(decode_entry(payload)), payload) for payload in payloads]
+        known = words if len(words) == len(payloads) else [None] * len(payloads)
+        given = [
+            EncodedEntry(checked_entry(decode_entry(payload)), payload, each)
+            for payload, each in zip(payloads, known, strict=True)
+        ]
         return await SyncImport(self._core).take(
             SyncInput(imported, given, extends, amended, compactions, branches, raw, revive, who)
         )

@@ -26,7 +26,6 @@ from hitherto.model import (
     Entry,
     Json,
     Lease,
-    Live,
     Pending,
     Principal,
     QueueMode,
@@ -35,7 +34,6 @@ from hitherto.model import (
     Status,
     ToolCall,
     decode_entry,
-    decode_json,
     plain_text,
 )
 from hitherto.permissions import Choice
@@ -62,17 +60,12 @@ from hitherto.service.notes import END_REQUESTS, QUEUED, RUNS, TURNS, Note, Run,
 from hitherto.service.records import (
     active_lease,
     change_session,
-    load_lists,
+    context_entries,
     require_session,
     require_writable,
 )
-from hitherto.service.turns.context import (
-    CUT_OFF,
-    INTERRUPTED,
-    failed_results,
-    policy_for_window,
-    unanswered_calls,
-)
+from hitherto.service.turns.context import policy_for_window
+from hitherto.service.turns.interrupted import left_open
 from hitherto.service.turns.leases import Leases, take_lease
 from hitherto.service.turns.questions import Questions
 from hitherto.service.validation import checked_drafts, checked_title
@@ -222,9 +215,8 @@ class TurnJournal:
         now = self._now()
         lease = await take_lease(tx, record, holder, ttl_ms)
         record = replace(record, lease=lease)
-        before = await _context(tx, record)
-        closing = failed_results(unanswered_calls(before), INTERRUPTED)
-        closing += await _half_said(tx, record)
+        before = await context_entries(tx, record)
+        closing = await left_open(tx, record, before)
         added = [*(complete_draft(draft, now, self.new_id) for draft in closing), *entries]
         record = await append_entries(tx, record, added, now, self._store.secret)
         record = await unarchive(tx, record)
@@ -383,7 +375,7 @@ class TurnJournal:
             better = checked_title(title)
             if better is None or record.session.title_by not in (None, "auto"):
                 return record.session
-            left = {entry.id: entry for entry in await _context(tx, record)}
+            left = {entry.id: entry for entry in await context_entries(tx, record)}
             if any(left.get(entry.id) != entry for entry in told):
                 return record.session
             fields = title_fields(record.session, better, "auto")
@@ -395,7 +387,7 @@ class TurnJournal:
         """The session's context as it is now."""
 
         async def work(tx: Reader) -> tuple[Entry, ...]:
-            return await _context(tx, await require_session(tx, self._who, self._id))
+            return await context_entries(tx, await require_session(tx, self._who, self._id))
 
         return await self._store.read(work)
 
@@ -493,23 +485,6 @@ async def _retold(tx: Reader, record: Record, outcome: Outcome) -> Outcome:
         place = await find_place(tx, record, await load_everything(tx, record), outcome.answer)
         return replace(outcome, text=plain_text(decode_entry(await payload_at(tx, record.owner, place))))
     return outcome
-
-
-async def _half_said(tx: Reader, record: Record) -> list[Draft]:
-    """What a turn was saying when its process died, as far as everybody was shown it: it was never stored."""
-    data = await tx.live(record.owner, record.num)
-    try:
-        live = None if data is None else msgspec.convert(decode_json(data), Live)
-    except ValueError:
-        return []  # nothing that a turn has shown
-    if live is None or not live.parts or await tx.locate(record.owner, [record.num], live.entry):
-        return []
-    return [Draft(role="assistant", parts=live.parts, id=live.entry, meta={"partial": CUT_OFF})]
-
-
-async def _context(tx: Reader, record: Record) -> tuple[Entry, ...]:
-    payloads = await tx.payloads(record.owner, (await load_lists(tx, record)).context())
-    return tuple(map(decode_entry, payloads))
 
 
 def _without_failure(session: Session) -> Json:

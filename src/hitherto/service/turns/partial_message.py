@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -34,18 +34,27 @@ class PartialMessage:
         self._pieces[-1][1].append(delta.text)
 
     def live(self) -> bytes:
-        """What every process is shown: the newest part, and its end if it is long."""
-        thought, texts = self._pieces[-1]
-        return encode(Live(entry=self.entry, parts=(_part(thought, "".join(texts)[-SHOWN_CHARS:]),)))
+        """What every process is shown: the newest part, and its end if it is long; and what came before it, as far as there is
+        room."""
+        *before, (thought, texts) = self._pieces
+        newest = "".join(texts)[-SHOWN_CHARS:]
+        earlier = tuple(_parts(before, SHOWN_CHARS - len(newest)))
+        return encode(Live(entry=self.entry, parts=(_part(thought, newest),), earlier=earlier))
 
     def partial(self, meta: dict[str, object]) -> Draft:
         """The message as it would be stored now, unfinished."""
-        room, parts = KEPT_CHARS, list[Part]()
-        for thought, texts in self._pieces:
-            text = "".join(texts)[:room]
-            room -= len(text)
-            parts += [_part(thought, text)] if text else []
-        return Draft(role="assistant", parts=tuple(parts), id=self.entry, meta=meta)
+        return Draft(
+            role="assistant", parts=tuple(_parts(self._pieces, KEPT_CHARS)), id=self.entry, meta=meta
+        )
+
+
+def _parts(pieces: Iterable[tuple[bool, list[str]]], room: int) -> Iterator[Part]:
+    """The pieces as parts, up to so many characters."""
+    for thought, texts in pieces:
+        text = "".join(texts)[:room]
+        room -= len(text)
+        if text:
+            yield _part(thought, text)
 
 
 def _part(thought: bool, text: str) -> Part:

@@ -41,8 +41,8 @@ from hitherto.service.turns.journal import Begun, TurnJournal
 from hitherto.service.turns.partial_message import CallIds, PartialMessage
 from hitherto.tasks import finish, happens, wait_all
 from hitherto.updates import Ask, Compacted, Emit, Outcome, Said, Stored
-from hitherto.values.prices import ASSUMED_WINDOW
 from hitherto.values.token_count import context_size
+from hitherto.values.usage.prices import ASSUMED_WINDOW
 
 T = TypeVar("T")
 LEASE_MS = 15_000

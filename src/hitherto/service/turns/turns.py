@@ -22,6 +22,7 @@ from hitherto.service.changes import Changes
 from hitherto.service.compaction.compact import Compaction
 from hitherto.service.core import Core, Room
 from hitherto.service.history.forks import Forks
+from hitherto.service.turns.interrupted import close_interrupted
 from hitherto.service.turns.journal import TurnJournal
 from hitherto.service.turns.leases import Leases
 from hitherto.service.turns.open_session import WAIT_SECONDS, OpenSession
@@ -152,6 +153,11 @@ class Turns(Room):
             if left <= 0:
                 raise Busy(held.holder, max(self._now() - held.acquired_at, 0))
             await self._changes.wait(who, after=seen, seconds=min(left, WAIT_SECONDS))
+
+    async def close_interrupted(self) -> int:
+        """Close the turns whose process has died, of every owner: what they were saying is kept, and their sessions say
+        `interrupted`. Returns how many; doing it again changes nothing."""
+        return await close_interrupted(self._core)
 
     async def retitle(self, who: Principal, session_id: str, title: str) -> Session:
         """Give a better title by machine; one that a person or another agent gave stays."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -38,26 +38,45 @@ def copies_beside(found: TranscriptFile, since_ns: int | None) -> Iterator[RawCo
             yield from _copy(file.path, f"{found.session}/{TOOL_RESULTS}/{file.name}")
 
 
-def with_long_outputs(entries: Iterable[Entry], found: TranscriptFile) -> list[Entry]:
+LongOutput = Callable[[str], bytes | None]
+"""Gives the content of a file with a long output by its name; None if there is no such file."""
+
+
+def output_beside(found: TranscriptFile, name: str) -> bytes | None:
+    """A long output in the folder beside a transcript."""
+    try:
+        return read_whole(_folder(found) / TOOL_RESULTS / name)
+    except (OSError, ValueError):
+        return None
+
+
+def output_among(copies: Iterable[RawCopy], name: str) -> bytes | None:
+    """A long output among the copies that were kept of the files beside a transcript."""
+    ending = f"/{TOOL_RESULTS}/{name}"
+    return next(
+        (each.data for each in copies if each.name.startswith(BESIDE) and each.name.endswith(ending)), None
+    )
+
+
+def with_long_outputs(entries: Iterable[Entry], output: LongOutput) -> list[Entry]:
     """The entries; where a result only begins an output, with the file that has all of it."""
     return [
-        replace(entry, parts=tuple(_with_output(part, found) for part in entry.parts))
+        replace(entry, parts=tuple(_with_output(part, output) for part in entry.parts))
         if entry.role == "tool"
         else entry
         for entry in entries
     ]
 
 
-def _with_output(part: Part, found: TranscriptFile) -> Part:
+def _with_output(part: Part, output: LongOutput) -> Part:
     if not isinstance(part, ToolResult):
         return part
     texts = (inner.text for inner in part.content if isinstance(inner, Text))
     named = next(filter(None, map(_PERSISTED.search, texts)), None)
     if named is None:
         return part
-    try:
-        data = read_whole(_folder(found) / TOOL_RESULTS / named[1])
-    except (OSError, ValueError):
+    data = output(named[1])
+    if data is None:
         return part
     text = data[:SHOWN_BYTES].decode("utf-8", "replace")
     kept = part.output if isinstance(part.output, dict) else {}

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from hitherto.claude.paths import ARCHIVED, TITLE, TRANSCRIPT, is_session_id, read_sidecar, session_folder
-from hitherto.model import Value
+from hitherto.model import Json, Value
 from hitherto.sources.port import Unreadable
 from hitherto.sources.shared.files import FoundFile, list_folder
 
@@ -92,7 +92,11 @@ def notes(found: TranscriptFile) -> Notes:
 
 def agent_notes(found: TranscriptFile) -> AgentNotes:
     """What the file beside a subagent's transcript says."""
-    said = read_sidecar(found.path.with_suffix(".meta.json"))
+    return agent_notes_in(read_sidecar(found.path.with_suffix(".meta.json")))
+
+
+def agent_notes_in(said: Json) -> AgentNotes:
+    """What such a file says, from its content."""
     names = AgentNotes.__struct_encode_fields__
     texts = {name: said[name] for name in names if isinstance(said.get(name), str)}
     return msgspec.convert(texts, AgentNotes)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from hitherto.claude.paths import TRANSCRIPT
-from hitherto.limits import RAW_BYTES
 from hitherto.model import FORKED_FROM, Json, Session, encode
-from hitherto.ports import RawCopy
 from hitherto.service import Imported
 from hitherto.service.compaction.imported import Branch, Summarised
 from hitherto.sources.claude import files as claude_files
 from hitherto.sources.claude import parse
-from hitherto.sources.claude.beside import copies_beside, with_long_outputs
+from hitherto.sources.claude.beside import LongOutput, copies_beside, output_beside, with_long_outputs
 from hitherto.sources.claude.entries import entry_id
+from hitherto.sources.claude.files import AgentNotes, Notes
 from hitherto.sources.claude.files import TranscriptFile as Transcript
 from hitherto.sources.claude.parse import Compacted, Parsed, State
 from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
-from hitherto.sources.shared.files import MS, path_meta, path_of
+from hitherto.sources.shared.files import MS, path_meta, path_of, raw_copies
 from hitherto.values.titles import title_from
 
 NAME = "claude"
@@ -67,26 +67,11 @@ class ClaudeSource(msgspec.Struct, frozen=True):
 
     def read(self, found: FoundSession, known: Known | None) -> Reading:
         read = _read(found.where_as(Transcript), known)
-        parsed = read.parsed
-        extends = parsed.change == "extends"
-        said = [*parsed.entries, *(entry for branch in parsed.branches for entry in branch.entries)]
+        extends = read.parsed.change == "extends"
         since = known.stamp[3] if known is not None and extends else None
-        return Reading(
-            imported=imported_from(read.found, parsed),
-            entries=with_long_outputs(said, read.found),
-            total=parsed.total,
-            state=encode(parsed.state),
-            extends=extends,
-            amended=parsed.amended,
-            compactions=list(_summarised(parsed.compactions)),
-            branches=[
-                Branch(each.after, len(each.entries), tuple(_summarised(each.compactions)))
-                for each in parsed.branches
-            ],
-            raw=[*_raw(read), *copies_beside(read.found, since)],
+        return reading_of(read.parsed, origin_of(read.found), partial(output_beside, read.found))._replace(
+            raw=[*raw_copies(read.consumed, read.start), *copies_beside(read.found, since)],
             size=len(read.data),
-            damaged=parsed.info.damage.records,
-            unknown=parsed.info.unknown,
         )
 
     def resume(self, session: Session) -> Sequence[str] | None:
@@ -119,15 +104,53 @@ def _state(file: Transcript, known: Known | None) -> State | None:
     return parse.load_state(known.state)
 
 
-def imported_from(found: Transcript, parsed: Parsed) -> Imported:
+class TranscriptOrigin(NamedTuple):
+    """What is known of a transcript beside its records: whose it is, when it was written, the notes beside it, its file."""
+
+    session: str | None
+    agent: str | None
+    at: int
+    notes: Notes = Notes()
+    agent_notes: AgentNotes = AgentNotes()
+    path: Path | None = None
+
+
+def origin_of(found: Transcript) -> TranscriptOrigin:
+    """What is known of a transcript in a file."""
+    session, agent, at = found.session, found.agent, found.file.at
+    if agent is not None:
+        told = claude_files.agent_notes(found)
+        return TranscriptOrigin(session, agent, at, agent_notes=told, path=found.path)
+    return TranscriptOrigin(session, agent, at, claude_files.notes(found), path=found.path)
+
+
+def reading_of(parsed: Parsed, origin: TranscriptOrigin, output: LongOutput) -> Reading:
+    """What was read of a transcript; `output` gives what of long outputs stands beside it."""
+    said = [*parsed.entries, *(entry for branch in parsed.branches for entry in branch.entries)]
+    return Reading(
+        imported=imported_from(origin, parsed),
+        entries=with_long_outputs(said, output),
+        total=parsed.total,
+        state=encode(parsed.state),
+        extends=parsed.change == "extends",
+        amended=parsed.amended,
+        compactions=list(_summarised(parsed.compactions)),
+        branches=[
+            Branch(each.after, len(each.entries), tuple(_summarised(each.compactions)))
+            for each in parsed.branches
+        ],
+        damaged=parsed.info.damage.records,
+        unknown=parsed.info.unknown,
+    )
+
+
+def imported_from(origin: TranscriptOrigin, parsed: Parsed) -> Imported:
     """The session in a transcript."""
-    info = parsed.info
-    at = found.file.at
-    notes = claude_files.notes(found) if found.agent is None else claude_files.Notes()
+    info, at, notes = parsed.info, origin.at, origin.notes
     updated = info.updated_at or at
     archived = bool(notes.archived) and (notes.archived_at is None or updated <= notes.archived_at)
     return Imported(
-        id=_session_id(found, parsed),
+        id=_session_id(origin, parsed),
         source=NAME,
         created_at=min(info.created_at or at, updated),
         updated_at=updated,
@@ -137,10 +160,10 @@ def imported_from(found: Transcript, parsed: Parsed) -> Imported:
         title=notes.custom_title or info.title or title_from(info.first_prompt or ""),
         tags=info.tags,
         agent_id="claude-code",
-        parent=_origin(found, parsed),
+        parent=_parent_id(origin, parsed),
         parent_entry=None if info.forked_at is None else entry_id(info.forked_at),
         archived=archived,
-        meta=_meta(found, parsed),
+        meta=_meta(origin, parsed),
     )
 
 
@@ -150,29 +173,24 @@ def _summarised(compactions: Sequence[Compacted]) -> Iterator[Summarised]:
             yield Summarised(summary=each.summary, kept=each.kept, until=each.boundary, prefix=each.prefix)
 
 
-def _session_id(found: Transcript, parsed: Parsed) -> str:
-    if found.agent is not None:
-        return parse.child_id(_parent(found, parsed), found.agent)
-    return parse.session_id(found.session or parsed.info.session_id or found.path.stem)
+def _session_id(origin: TranscriptOrigin, parsed: Parsed) -> str:
+    own = origin.session or parsed.info.session_id or "unknown"
+    return parse.session_id(own) if origin.agent is None else parse.child_id(own, origin.agent)
 
 
-def _origin(found: Transcript, parsed: Parsed) -> str | None:
+def _parent_id(origin: TranscriptOrigin, parsed: Parsed) -> str | None:
     """The session that started this one, or from which it was forked."""
-    if found.agent is not None:
-        return parse.session_id(_parent(found, parsed))
-    origin = parsed.info.forked_from
-    return None if origin in (None, found.session) else parse.session_id(origin or "")
+    if origin.agent is not None:
+        return parse.session_id(origin.session or parsed.info.session_id or "unknown")
+    forked = parsed.info.forked_from
+    return None if forked in (None, origin.session) else parse.session_id(forked or "")
 
 
-def _parent(found: Transcript, parsed: Parsed) -> str:
-    return found.session or parsed.info.session_id or "unknown"
-
-
-def _meta(found: Transcript, parsed: Parsed) -> Json:
+def _meta(origin: TranscriptOrigin, parsed: Parsed) -> Json:
     """Further metadata; empty values are left out."""
     info = parsed.info
     meta: Json = {
-        **path_meta(found.path),
+        **({} if origin.path is None else path_meta(origin.path)),
         "git_branch": info.git_branch,
         "models": list(info.models),
         "usage": None if info.usage is None else msgspec.to_builtins(info.usage),
@@ -181,19 +199,12 @@ def _meta(found: Transcript, parsed: Parsed) -> Json:
         "version": info.version,
         "entrypoint": info.entrypoint,
         "continued_in": info.continued_in,
-        FORKED_FROM: _origin(found, parsed) if found.agent is None else None,
+        FORKED_FROM: _parent_id(origin, parsed) if origin.agent is None else None,
         "unknown_records": info.unknown,
         "damaged_records": parsed.info.damage.records,
     }
-    if found.agent is not None:
-        said = claude_files.agent_notes(found)
-        meta |= {"agent": found.agent, "agent_type": said.agent_type, "tool_use_id": said.tool_use_id}
+    if origin.agent is not None:
+        said = origin.agent_notes
+        meta |= {"agent": origin.agent, "agent_type": said.agent_type, "tool_use_id": said.tool_use_id}
         meta["description"] = said.description
     return {name: value for name, value in meta.items() if value}
-
-
-def _raw(read: _Read) -> Iterator[RawCopy]:
-    """The exact bytes that were read, in pieces named by their offset."""
-    data = read.consumed
-    for start in range(0, len(data), RAW_BYTES):
-        yield RawCopy(f"{read.start + start:015d}", data[start : start + RAW_BYTES])

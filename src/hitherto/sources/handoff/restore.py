@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from hitherto.claude.foreign_files import new_file
 from hitherto.errors import AlreadyExists
 from hitherto.model import Filter, Principal, Session, is_subagent
-from hitherto.ports import RawCopy
 from hitherto.service import Sessions
-from hitherto.sources.shared.files import BESIDE
+from hitherto.sources.shared.files import BESIDE, joined_copies
 
 _IN_FOLDER = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
 """A path that stays in the folder it begins in."""
@@ -49,17 +47,7 @@ async def subagents_of(sessions: Sessions, who: Principal, session_id: str) -> l
 
 async def original(sessions: Sessions, who: Principal, session_id: str) -> bytes:
     """The transcript that a session was read from, as far as sync read it; empty unless all of it is kept."""
-    return joined(await sessions.transfer.raw(who, session_id))
-
-
-def joined(copies: Sequence[RawCopy]) -> bytes:
-    """The file whose pieces were kept, each named by its offset; empty if one is missing."""
-    data = bytearray()
-    for copy in (copy for copy in copies if not copy.name.startswith(BESIDE)):
-        if not (copy.name.isascii() and copy.name.isdigit() and int(copy.name) == len(data)):
-            return b""
-        data += copy.data
-    return bytes(data)
+    return joined_copies(await sessions.transfer.raw(who, session_id))
 
 
 def write_back(path: Path, data: bytes) -> None:

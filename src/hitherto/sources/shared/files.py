@@ -164,6 +164,16 @@ def path_of(session: Session) -> Path:
     return path if path is not None and path_text(path) == text else Path(str(text))
 
 
+def joined_copies(copies: Iterable[RawCopy]) -> bytes:
+    """The file whose pieces were kept, each named by its offset; empty if one is missing."""
+    data = bytearray()
+    for copy in (copy for copy in copies if not copy.name.startswith(BESIDE)):
+        if not (copy.name.isascii() and copy.name.isdigit() and int(copy.name) == len(data)):
+            return b""
+        data += copy.data
+    return bytes(data)
+
+
 def raw_copies(data: bytes, offset: int = 0) -> Iterator[RawCopy]:
     """The exact bytes of a file from `offset` on, in pieces named by their offset."""
     for start in range(0, len(data), RAW_BYTES):

@@ -9,10 +9,13 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
-from hitherto.errors import HithertoError
+from hitherto.errors import HithertoError, InvalidInput
 from hitherto.model import Principal, Value, decode_json, encode
 from hitherto.service import Imported, Sessions, SyncResult
 from hitherto.service.catalog.projects import project_of_folder
+from hitherto.sources.claude.files import TranscriptFile
+from hitherto.sources.claude.mirror_reading import MirrorReader
+from hitherto.sources.claude.source import NAME as CLAUDE
 from hitherto.sources.port import FoundSession, Known, Reading, Source, Stamp
 from hitherto.sources.shared.database import Row
 from hitherto.sources.sync.ledger import Ledger, Seen
@@ -60,6 +63,7 @@ class Sync:
         self._revive = revive
         self._raw = raw
         self._processes = processes
+        self._mirrors = MirrorReader(sessions, who) if sessions.is_here else None
         self._counts = Counter[str]()
         self._projects: dict[str, str | None] = {}
         self._failed: list[str] = []
@@ -70,6 +74,8 @@ class Sync:
         known = {source.name: self._ledger.stamps(source.name) for source in sources}
         found = list(found)
         outdated = {each.name for each in sources if self._ledger.reader(each.name) != each.version}
+        if self._mirrors is not None and CLAUDE in known:
+            await self._mirrors.catch_up(everything=CLAUDE in outdated)
         await self._changed(found, known, outdated)
         # Keys are paths: those of two agents are never the same.
         there = {each.key for each in found}
@@ -161,12 +167,21 @@ class Sync:
                 branches=reading.branches,
                 raw=packed.raw,
                 revive=self._revive,
+                words=packed.words,
             )
+            if taken.mirrored:
+                taken = await self._import_mirrored(found, reading.imported.id)
         except (OSError, HithertoError, RecursionError, ValueError) as error:
             self._fail(found, str(error))
             return False
         self._count_outcome(taken, reading, is_new=is_new)
         return True
+
+    async def _import_mirrored(self, found: FoundSession, session: str) -> SyncResult:
+        """Import a session that a program mirrors here too: what either has is read together."""
+        if self._mirrors is None:
+            raise InvalidInput("a program mirrors this session on the server: sync there")
+        return await self._mirrors.read(session, found.where_as(TranscriptFile))
 
     def _fail(self, found: FoundSession, reason: str) -> None:
         self._failed.append(f"{found.key.rpartition('/')[2]}: {reason}")

@@ -15,9 +15,10 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from multiprocessing import connection, get_context, parent_process
 from typing import NamedTuple
 
-from hitherto.model import encode
+from hitherto.model import encode, search_text
 from hitherto.ports import PackedCopy, packed
 from hitherto.sources.port import FoundSession, Known, Reading, Unreadable
+from hitherto.values.words import searchable
 
 WORTH = 32 << 20
 """About how many bytes this process reads in the time that another takes to start."""
@@ -36,10 +37,12 @@ class Wanted(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A reading that can be sent to another process: its entries are `payloads`, its raw copies are compressed."""
+    """A reading that can be sent to another process: its entries are `payloads`, with the `words` that each is found by, its raw
+    copies are compressed."""
 
     reading: Reading
     payloads: Sequence[bytes]
+    words: Sequence[str]
     raw: Sequence[PackedCopy]
 
 
@@ -125,10 +128,11 @@ def _one(found: FoundSession, known: Known | None, *, raw: bool) -> Packed | Fai
     try:
         reading = found.source.read(found, known)
         payloads = [encode(entry) for entry in reading.entries]
+        words = [searchable(search_text(entry)) for entry in reading.entries]
     except Exception as error:  # noqa: BLE001  one bad file must not stop the others
         return Failed(str(error) or type(error).__name__)
     copies = [packed(copy) for copy in reading.raw] if raw else ()
-    return Packed(reading._replace(entries=(), raw=()), payloads, copies)
+    return Packed(reading._replace(entries=(), raw=()), payloads, words, copies)
 
 
 def _cores() -> int:

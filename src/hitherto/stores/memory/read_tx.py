@@ -10,6 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from hitherto.edits.batches import EditBatch, has_any
+from hitherto.edits.reach import GENERATIONS, ReachedEdits
 from hitherto.model import (
     Account,
     Change,
@@ -27,6 +28,7 @@ from hitherto.ports import (
     CURRENT,
     Activity,
     InboxSize,
+    KeptUsage,
     ListKey,
     Match,
     Memo,
@@ -48,8 +50,9 @@ from hitherto.values.facts import FactQuery, RivalQuery, marks_of, text_digest
 from hitherto.values.filters import passes
 from hitherto.values.keys import chat_of
 from hitherto.values.positions import numbers_of, position_of
-from hitherto.values.requests import Request
+from hitherto.values.query.moments import Period
 from hitherto.values.spans import EntryPlace, Spans, Stretch
+from hitherto.values.usage.requests import Request, each_once
 from hitherto.values.words import Term
 
 MICROS = 1_000_000
@@ -129,6 +132,9 @@ class MemoryReader:
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
         return self._own(owner).spans.get(num, {}).get(name, ())
 
+    async def span_lists(self, owner: str, num: int) -> dict[str, Spans]:
+        return {name: spans for name, spans in self._own(owner).spans.get(num, {}).items() if spans}
+
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
         return list(self._own(owner).checkpoints.get(num, ()))
 
@@ -159,11 +165,16 @@ class MemoryReader:
         limit: int,
         *,
         every: bool = True,
+        without: Sequence[Term] = (),
+        during: Period | None = None,
     ) -> list[Match]:
         found = (
             Match(key, document.num, document.place)
             for key, document in self._own(owner).documents.falling(before)
-            if kind in (None, document.kind) and _has(document, terms, every=every)
+            if kind in (None, document.kind)
+            and (during is None or words.said_at(during.after) <= key.at <= words.said_at(during.before))
+            and _has(document, terms, every=every)
+            and not _has_any(document, without)
         )
         return list(islice(found, limit))
 
@@ -179,6 +190,7 @@ class MemoryReader:
         limit: int,
         *,
         backwards: bool = False,
+        without: Sequence[Term] = (),
     ) -> list[Spot]:
         entries, documents = self._log(owner, stretch.log).entries, self._own(owner).documents
         seqs = range(stretch.first, stretch.last + 1)
@@ -189,6 +201,7 @@ class MemoryReader:
             and entry.document is not None
             and role in (None, (document := documents[entry.document]).kind)
             and _has_all(document, terms)
+            and not _has_any(document, without)
         )
         return list(islice(found, limit))
 
@@ -206,6 +219,23 @@ class MemoryReader:
     ) -> list[EditBatch]:
         batches = sorted(self._own(owner).edits.items())
         return [batch for key, batch in batches if log in (None, key[0]) and has_any(batch.marks, wanted)]
+
+    async def edits_reached(self, owner: str, ids: Sequence[str]) -> ReachedEdits:
+        own = self._own(owner)
+        below: dict[str, list[Record]] = {}
+        for record in own.sessions.values():
+            if record.session.parent is not None and record.session.source is not None:
+                below.setdefault(record.session.parent, []).append(record)
+        spans: dict[str, dict[int, dict[str, Spans]]] = {}
+        for each in (each for each in ids if each in own.ids):
+            family = newest = [own.sessions[own.ids[each]]]
+            for _ in range(GENERATIONS):
+                newest = [child for record in newest for child in below.get(record.session.id, ())]
+                family = [*family, *newest]
+            spans[each] = {record.num: own.spans.get(record.num, {}) for record in family}
+        held = (lists for named in spans.values() for lists in named.values())
+        logs = {span.log for lists in held for some in lists.values() for span in some}
+        return ReachedEdits(spans, await self.edits(owner, sorted(logs)))
 
     async def edits_due(self, owner: str, limit: int) -> list[int]:
         return sorted(self._own(owner).edits_due)[:limit]
@@ -235,6 +265,14 @@ class MemoryReader:
             (owner, own.sessions[num].session.id)
             for owner, own in self._tables.owners.items()
             for num in own.inbox
+        )
+
+    async def running(self) -> list[tuple[str, str]]:
+        return sorted(
+            (owner, record.session.id)
+            for owner, own in self._tables.owners.items()
+            for record in own.sessions.values()
+            if record.session.status in ("running", "waiting")
         )
 
     async def facts(self, owner: str, session_id: str | None) -> list[Fact]:
@@ -289,7 +327,8 @@ class MemoryReader:
     async def stats(self, owner: str) -> Json:
         own = self._own(owner)
         sessions = [record.session for record in own.sessions.values()]
-        cost = _known(None if each.cost is None else round(each.cost * MICROS) for each in sessions)
+        once = each_once(own.requests.values(), {log: (0, "") for log, _ in own.requests})
+        cost = _known(each.cost for each in once if each.reported and each.cost)
         return {
             "sessions": len(sessions),
             "archived": sum(each.archived for each in sessions),
@@ -329,6 +368,18 @@ class MemoryReader:
     ) -> list[Request]:
         kept = sorted(self._own(owner).requests.values())
         return [each for each in kept if since <= each.at < until and (logs is None or each.log in logs)]
+
+    async def session_usage(self, owner: str, ids: Sequence[str]) -> dict[str, KeptUsage]:
+        own = self._own(owner)
+        found = {each: own.sessions[own.ids[each]] for each in ids if each in own.ids}
+        return {
+            each: KeptUsage(
+                record.session.revision,
+                max(record.head, record.session.message_count),
+                *own.usage.get(record.num, ()),
+            )
+            for each, record in found.items()
+        }
 
     async def projects(self, owner: str) -> list[str]:
         return statistics.list_projects(self._own(owner))
@@ -377,7 +428,7 @@ class MemoryReader:
         return holder
 
     async def access(self) -> int:
-        return tokens.count_revoked(self._tables)
+        return tokens.count_changed(self._tables)
 
     async def link(self, owner: str, account: Account) -> Account | None:
         return self._own(owner).links.get(account)
@@ -427,6 +478,10 @@ def apart(record: Record) -> Record:
 def _has(document: Document, terms: Sequence[Term], *, every: bool) -> bool:
     if every:
         return _has_all(document, terms)
+    return _has_any(document, terms)
+
+
+def _has_any(document: Document, terms: Sequence[Term]) -> bool:
     return any(_has_all(document, (term,)) for term in terms)
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hitherto.errors import StoreError
 from hitherto.model import Json
-from hitherto.ports import Health, Mode, Now, Reader, Store, Writer
+from hitherto.ports import Ahead, Health, Mode, Now, Reader, Store, Writer
 from hitherto.stores.memory.check import CHECKED, problems
 from hitherto.stores.memory.read_tx import MemoryReader
 from hitherto.stores.memory.tables import Journal, Tables
@@ -61,7 +61,7 @@ class MemoryStore:
         self._now = now
         self.secret = shared.secret
 
-    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[Reader], Awaitable[T]], ahead: Ahead | None = None) -> T:
         return _run(work(MemoryReader(self._shared.tables, self._now)))
 
     async def write(
@@ -95,6 +95,9 @@ class MemoryStore:
         finally:
             self._shared.sleepers.discard(bell)
         return position_of([newest.get(owner, 0)])
+
+    async def unordered(self) -> int:
+        return 0
 
     async def owners(self) -> list[str]:
         return sorted(owner for owner, own in self._shared.tables.owners.items() if own.sessions)

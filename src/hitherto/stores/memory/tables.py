@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 from hitherto.edits.batches import EditBatch
 from hitherto.model import Account, Change, Checkpoint, Fact, Pending, Token
 from hitherto.ports import ListKey, Memo, RawCopy, Record, SearchKey, Totals
-from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Spans
+from hitherto.values.usage.requests import Request
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -158,6 +158,8 @@ class OwnerTables:
     # Requests that were counted, by log and place, and up to where each log is.
     requests: dict[tuple[int, int], Request] = field(default_factory=dict)
     counted: dict[int, int] = field(default_factory=dict)
+    # By session: what it had used at a revision.
+    usage: dict[int, tuple[int, bytes]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -168,6 +170,8 @@ class Tables:
     counters: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     tokens: dict[bytes, Token] = field(default_factory=dict)
+    # How often the secret of a token was replaced.
+    rotations: dict[str, int] = field(default_factory=dict)
     # By owner and number: chats of which nothing but this is known.
     silent_since: dict[tuple[str, int], int] = field(default_factory=dict)
     # By name: who has the duty, and until when.

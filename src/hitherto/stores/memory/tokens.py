@@ -14,9 +14,27 @@ def list_tokens(tables: Tables, owner: str | None) -> list[Token]:
     return sorted(wanted, key=lambda token: (token.created_at, token.id))
 
 
-def count_revoked(tables: Tables) -> int:
+def count_changed(tables: Tables) -> int:
     """See `ports.Reader.access`."""
-    return sum(token.revoked_at is not None for token in tables.tokens.values())
+    revoked = sum(token.revoked_at is not None for token in tables.tokens.values())
+    return revoked + sum(tables.rotations.values())
+
+
+def put_token(tables: Tables, journal: Journal, token: Token, digest: bytes) -> None:
+    """See `ports.Writer.put_token`."""
+    for known, other in [*tables.tokens.items()]:
+        if (other.id, other.owner) == (token.id, token.owner):
+            journal.drop(tables.tokens, known)
+            journal.put(tables.rotations, token.id, tables.rotations.get(token.id, 0) + 1)
+    journal.put(tables.tokens, digest, token)
+
+
+def note_use(tables: Tables, journal: Journal, token_id: str, at: int) -> None:
+    """See `ports.Writer.note_token_use`."""
+    for digest, token in tables.tokens.items():
+        if token.id == token_id:
+            journal.put(tables.tokens, digest, replace(token, used_at=at))
+            return
 
 
 def list_linked(own: OwnerTables, account: Account) -> list[Account]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hitherto.edits.batches import EditBatch
 from hitherto.errors import AlreadyExists
-from hitherto.model import Account, Change, Checkpoint, Fact, Lease, Pending, Token, search_text
+from hitherto.model import Account, Change, Checkpoint, Fact, Lease, Pending, Token
 from hitherto.ports import CURRENT, ListKey, Memo, Now, PackedCopy, RawCopy, Record, Row, SearchKey
 from hitherto.stores.memory import tokens as token_rows
 from hitherto.stores.memory.read_tx import MemoryReader, apart
@@ -16,8 +16,8 @@ from hitherto.stores.memory.tables import Document, Journal, Kept, Log, OwnerTab
 from hitherto.values import words
 from hitherto.values.filters import title_text, title_tokens
 from hitherto.values.positions import position_of
-from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span
+from hitherto.values.usage.requests import Request
 
 
 class MemoryWriter(MemoryReader):
@@ -52,7 +52,7 @@ class MemoryWriter(MemoryReader):
         _check_entry_ids(log, rows)
         for row in rows:
             entry = row.entry
-            tokens = words.tokens(words.searchable(search_text(entry)))
+            tokens = words.tokens(row.searchable)
             document = Document(entry.role, record.num, EntryPlace(record.num, row.seq), tuple(tokens))
             kept = Kept(entry.id, row.payload, self._add_document(own, document, entry.at))
             journal.put(log.ids, entry.id, row.seq)
@@ -122,6 +122,7 @@ class MemoryWriter(MemoryReader):
         journal.drop(own.checkpoints, num)
         journal.drop(own.live, num)
         journal.drop(own.inbox, num)
+        journal.drop(own.usage, num)
         journal.drop(own.raw_copies, num)
         journal.drop(own.titles, num)
         number = self._add_change(record.owner, session_id, kept.change, "delete", None, kept.session.key)
@@ -146,6 +147,11 @@ class MemoryWriter(MemoryReader):
         for seq in gone:
             journal.drop(own.requests, (log, seq))
         journal.put(own.counted, log, max(head, own.counted.get(log, 0)))
+
+    async def put_session_usage(self, record: Record, body: bytes) -> None:
+        own, num, revision = self._own(record.owner), record.num, record.session.revision
+        if num in own.sessions and own.usage.get(num, (0, b""))[0] <= revision:
+            self._journal.put(own.usage, num, (revision, body))
 
     async def collect(self, batch: int) -> int:
         removed = 0
@@ -240,7 +246,10 @@ class MemoryWriter(MemoryReader):
         self._journal.put(self._own(owner).roots, root, project)
 
     async def put_token(self, token: Token, digest: bytes) -> None:
-        self._journal.put(self._tables.tokens, digest, token)
+        token_rows.put_token(self._tables, self._journal, token, digest)
+
+    async def note_token_use(self, token_id: str, at: int) -> None:
+        token_rows.note_use(self._tables, self._journal, token_id, at)
 
     async def revoke_token(self, token_id: str, at: int) -> bool:
         return token_rows.revoke_token(self._tables, self._journal, token_id, at)

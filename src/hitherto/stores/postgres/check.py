@@ -45,6 +45,7 @@ from hitherto.values.checksums import (
     lease_checksum,
     read_checksum,
 )
+from hitherto.values.scopes import is_rule_whole
 
 NUM = OWN.index("num")
 BATCH = 500
@@ -84,7 +85,7 @@ SELECT s.owner, s.id FROM session s LEFT JOIN LATERAL (
            sum(upto.total_cost - coalesce(before.total_cost, 0)) AS cost,
            sum(upto.total_bytes - coalesce(before.total_bytes, 0)) AS bytes
     FROM (SELECT owner, log, first_seq, coalesce(last_seq, s.head) AS last_seq FROM span
-          WHERE owner = %(owner)s AND num = s.num AND name = '') p
+          WHERE owner = %(owner)s AND num = s.num AND name = '' AND kind <> 'reset') p
     LEFT JOIN LATERAL (
         SELECT total_tokens, total_errors, total_cost, total_bytes FROM entry
         WHERE owner = %(owner)s AND log = p.log AND seq = p.last_seq
@@ -249,9 +250,10 @@ def _judge_checkpoint(row: Row) -> _Verdict:
 
 
 def _judge_token(row: Row) -> _Verdict:
-    *checked, crc = row
+    *checked, crc, rule, rule_crc = row
     expected = checksum(*checked)
-    return _Verdict(is_token_whole(row), None if crc == expected else (expected,))
+    whole = is_token_whole((*checked, crc)) and is_rule_whole(row[0], rule, rule_crc)
+    return _Verdict(whole, None if crc == expected else (expected,))
 
 
 def _judge_raw_copy(row: Row) -> _Verdict:
@@ -358,7 +360,9 @@ SUMMED = {
         "UPDATE inbox SET crc = %s WHERE owner = %s AND num = %s AND ordinal = %s",
     ),
     "tokens": _Summed(
-        _batch("digest, owner, scopes, role, label, created_at, revoked_at, crc", "token", "id"),
+        _batch(
+            "digest, owner, scopes, role, label, created_at, revoked_at, crc, rule, rule_crc", "token", "id"
+        ),
         ("",),
         _judge_token,
         "UPDATE token SET crc = %s WHERE id = %s",

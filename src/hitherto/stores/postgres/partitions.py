@@ -32,7 +32,7 @@ WHERE part.relnamespace = current_schema()::regnamespace
 LED_BY_OWNER = (
     "lane", "owner", "session", "tag", "title", "entry", "removed_sums", "span", "checkpoint", "tombstone", "garbage", "memo",
     "live", "fact", "fact_mark", "raw_copy", "identity_link", "facet", "day", "root", "quarantine", "erased",
-    "edits", "edits_due", "inbox", "request", "counted",
+    "edits", "edits_due", "inbox", "request", "counted", "session_usage",
 )  # fmt: skip
 """The tables of owners, each before those that refer to it. Every statement on them names the owner by equality, but for a few
 that only read and lock nothing. The other tables are small, and belong to the store as a whole."""

@@ -49,6 +49,8 @@ UPDATE session SET {", ".join(f"{name} = %({name})s" for name in _UPDATED)}, kin
     crc = %(crc)s::bigint | {_STAMP}
 FROM numbered WHERE owner = %(owner)s AND num = %(num)s
 """
+INSERT_VALUES = (*_INSERTED, "lane", "kind", "crc")
+UPDATE_VALUES = (*_UPDATED, "owner", "num", "lane", "kind", "crc")
 TOUCH = f"""{_NUMBERED}
 UPDATE session SET kind_of_change = %(kind)s, change = number,
     crc = crc & {(1 << 32 + REVISION_BITS) - 1} | {_STAMP}
@@ -131,6 +133,13 @@ class PendingRows:
         found = self._held.get((owner, num))
         return found.record if isinstance(found, Stored) else None
 
+    def only(self) -> Stored | None:
+        """The session whose row is held back, if nothing else is."""
+        if len(self._held) != 1:
+            return None
+        (held,) = self._held.values()
+        return held if isinstance(held, Stored) else None
+
     def newly(self, owner: str, session_id: str) -> Record | None:
         """A session that this transaction has made and not written yet."""
         new = (held.record for held in self._held.values() if isinstance(held, Stored) and held.is_new)
@@ -196,7 +205,9 @@ class PendingRows:
         if change.is_new:
             await self._statements.queue(DROP_TOMBSTONE, (record.owner, record.session.id))
         values = values_of(record) | {"kind": change.kind}
-        await self._statements.queue(INSERT if change.is_new else UPDATE, values)
+        # Not one value too many: psycopg reads a statement anew each time that it is given more than fifty.
+        statement, names = (INSERT, INSERT_VALUES) if change.is_new else (UPDATE, UPDATE_VALUES)
+        await self._statements.queue(statement, {name: values[name] for name in names})
         await self._write_tags(record)
         await self._write_title(record)
         await self._count(record, self._stored.get(_key(record)), record.session)

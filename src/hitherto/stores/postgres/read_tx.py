@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, groupby
 from operator import itemgetter
 from zlib import crc32
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import MsgspecError
 
 from hitherto.edits.batches import EditBatch, has_any
+from hitherto.edits.reach import GENERATIONS, ReachedEdits, reached_edits
 from hitherto.errors import StoreDamaged
 from hitherto.model import (
     Account,
@@ -31,6 +32,7 @@ from hitherto.ports import (
     CURRENT,
     Activity,
     InboxSize,
+    KeptUsage,
     ListKey,
     Match,
     Memo,
@@ -70,8 +72,9 @@ from hitherto.values.checksums import checksum, entry_checksums, entry_seeds
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import passes, text_terms
 from hitherto.values.positions import numbers_of, position_of
-from hitherto.values.requests import Request
+from hitherto.values.query.moments import Period
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
+from hitherto.values.usage.requests import Request
 from hitherto.values.words import Term
 
 FEW_ON_A_DAY = 2_000
@@ -101,6 +104,23 @@ BY_NUMS = f"{SESSION} AND num = ANY(%s::bigint[])"
 EDITS = """
 SELECT log, first, data, marks FROM edits WHERE owner = %s AND log = ANY (%s::bigint[]) ORDER BY log, first
 """
+# The spans of the sessions and their subagents, then the edits of the logs that these are of.
+EDITS_REACHED = """
+WITH RECURSIVE family (top, num, id, depth) AS (
+    SELECT id, num, id, 0 FROM session WHERE owner = %(owner)s AND id = ANY (%(ids)s::text[])
+    UNION
+    SELECT f.top, c.num, c.id, f.depth + 1 FROM family AS f
+    JOIN session AS c ON c.owner = %(owner)s AND c.parent = f.id AND c.source IS NOT NULL
+    WHERE f.depth < %(generations)s
+), reached AS MATERIALIZED (
+    SELECT f.top, f.num, p.name, p.ordinal, p.log, p.first_seq, p.last_seq, p.kind, p.expands
+    FROM family AS f JOIN span AS p ON p.owner = %(owner)s AND p.num = f.num
+)
+SELECT top, num, name, ordinal, log, first_seq, last_seq, kind, expands, NULL::bytea FROM reached
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, e.log, e.first, NULL, NULL, NULL, e.data
+FROM (SELECT DISTINCT log FROM reached) AS r JOIN edits AS e ON e.owner = %(owner)s AND e.log = r.log
+"""
 EDITS_AT_ONCE = 2_000
 # The marks of all are looked at, some thousand batches at a time; the data only of those that have one.
 EDIT_MARKS = """
@@ -113,6 +133,9 @@ EDITS_DUE = "SELECT log FROM edits_due WHERE owner = %s ORDER BY log LIMIT %s"
 
 SPANS = """
 SELECT log, first_seq, last_seq, kind, expands, ordinal, crc FROM span WHERE owner = %s AND num = %s AND name = %s ORDER BY ordinal
+"""
+SPAN_LISTS = """
+SELECT name, log, first_seq, last_seq, kind, expands, ordinal, crc FROM span WHERE owner = %s AND num = %s ORDER BY name, ordinal
 """
 CHECKPOINTS = """
 SELECT id, at, reason, message_count, token_count, crc FROM checkpoint WHERE owner = %s AND num = %s ORDER BY made
@@ -204,6 +227,9 @@ INBOX_SIZE = (
 INBOXES = """
 SELECT owner, id FROM session s WHERE EXISTS (SELECT FROM inbox i WHERE i.owner = s.owner AND i.num = s.num)
 ORDER BY owner, id
+"""
+RUNNING = """
+SELECT owner, id FROM session WHERE status <> 'idle' AND status IN ('running', 'waiting') ORDER BY owner, id
 """
 RAW_COPIES = "SELECT name, data, digest, crc FROM raw_copy WHERE owner = %s AND num = %s ORDER BY name"
 RAW_SIZES = """
@@ -352,14 +378,11 @@ class PostgresReader:
         return found
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
-        rows = await self._rows(SPANS, owner, num, name)
-        size = len(rows)
-        for *span, ordinal, crc in rows:
-            if crc is not None and crc != checksum(owner, num, name, ordinal, size, *span):
-                raise StoreDamaged("the spans of a session were altered; run `hitherto doctor`")
-            if span[2] is None and span[0] != num:
-                raise StoreDamaged("a span is damaged; run `hitherto doctor`")
-        return tuple(Span(*row[:5]) for row in rows)
+        return whole_spans(owner, num, name, await self._rows(SPANS, owner, num, name))
+
+    async def span_lists(self, owner: str, num: int) -> dict[str, Spans]:
+        rows = groupby(await self._rows(SPAN_LISTS, owner, num), itemgetter(0))
+        return {name: whole_spans(owner, num, name, [row[1:] for row in group]) for name, group in rows}
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
         rows = await self._rows(CHECKPOINTS, owner, num)
@@ -387,13 +410,13 @@ class PostgresReader:
         row = await self._statements.row(TOTALS, {"owner": owner, "log": log, "seq": seq}) if seq else None
         if row is None:
             return Totals()
-        _check_beside(owner, row)
+        check_beside(owner, row)
         return Totals(*row[4:-1])
 
     async def locate(self, owner: str, logs: Sequence[int], entry_id: str) -> list[EntryPlace]:
         rows = await self._rows(LOCATE, owner, list(logs), entry_id)
         for row in rows:
-            _check_beside(owner, row)
+            check_beside(owner, row)
         return [EntryPlace(*row[:2]) for row in rows]
 
     async def reaching(self, owner: str, log: int) -> list[int]:
@@ -408,11 +431,12 @@ class PostgresReader:
         limit: int,
         *,
         every: bool = True,
+        without: Sequence[Term] = (),
+        during: Period | None = None,
     ) -> list[Match]:
         await self._begin_search(owner)
-        return await Search(self._statements, owner, terms, kind, self._order, every=every).newest(
-            before, limit
-        )
+        asked = Search(self._statements, owner, terms, kind, self._order, every=every, without=without)
+        return await asked.newest(before, limit, during)
 
     async def unindexed(self) -> int:
         return 0
@@ -426,9 +450,11 @@ class PostgresReader:
         limit: int,
         *,
         backwards: bool = False,
+        without: Sequence[Term] = (),
     ) -> list[Spot]:
         await self._begin_search(owner)
-        return await Search(self._statements, owner, terms, role).within(stretch, limit, backwards=backwards)
+        asked = Search(self._statements, owner, terms, role, without=without)
+        return await asked.within(stretch, limit, backwards=backwards)
 
     async def children(self, owner: str, session_id: str) -> list[Record]:
         await self._settle()
@@ -451,6 +477,11 @@ class PostgresReader:
             if len(rows) < EDITS_AT_ONCE:
                 return found
             place |= {"after": rows[-1][0], "at": rows[-1][1]}
+
+    async def edits_reached(self, owner: str, ids: Sequence[str]) -> ReachedEdits:
+        await self._settle()
+        bound = {"owner": owner, "ids": list(ids), "generations": GENERATIONS}
+        return reached_edits(await self._statements.rows(EDITS_REACHED, bound))
 
     async def edits_due(self, owner: str, limit: int) -> list[int]:
         return [log for (log,) in await self._rows(EDITS_DUE, owner, limit)]
@@ -496,6 +527,9 @@ class PostgresReader:
 
     async def inboxes(self) -> list[tuple[str, str]]:
         return [(owner, name) for owner, name in await self._rows(INBOXES)]
+
+    async def running(self) -> list[tuple[str, str]]:
+        return [(owner, name) for owner, name in await self._rows(RUNNING)]
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         rows = await self._rows(RAW_COPIES, owner, num)
@@ -552,6 +586,9 @@ class PostgresReader:
     ) -> list[Request]:
         return await statistics.requests(self._statements, owner, since, until, logs)
 
+    async def session_usage(self, owner: str, ids: Sequence[str]) -> dict[str, KeptUsage]:
+        return await statistics.session_usage(self._statements, owner, ids)
+
     async def projects(self, owner: str) -> list[str]:
         await self._settle()
         return await statistics.list_projects(self._statements, owner)
@@ -601,13 +638,24 @@ class PostgresReader:
         return None if row is None else row[0]
 
     async def access(self) -> int:
-        return await tokens.count_revoked(self._statements)
+        return await tokens.count_changed(self._statements)
 
     async def link(self, owner: str, account: Account) -> Account | None:
         return await tokens.find_link(self._statements, owner, account)
 
     async def linked_to(self, owner: str, account: Account) -> list[Account]:
         return await tokens.list_linked(self._statements, owner, account)
+
+
+def whole_spans(owner: str, num: int, name: str, rows: Sequence[Row]) -> Spans:
+    """The spans in rows of `SPANS`. `StoreDamaged` if they are not what was written."""
+    size = len(rows)
+    for *span, ordinal, crc in rows:
+        if crc is not None and crc != checksum(owner, num, name, ordinal, size, *span):
+            raise StoreDamaged("the spans of a session were altered; run `hitherto doctor`")
+        if span[2] is None and span[0] != num:
+            raise StoreDamaged("a span is damaged; run `hitherto doctor`")
+    return tuple(Span(*row[:5]) for row in rows)
 
 
 def whole_payloads(owner: str, stretches: Sequence[Stretch], rows: Sequence[Row]) -> list[bytes]:
@@ -641,7 +689,7 @@ def is_raw_copy_whole(
     return hashlib.sha256(data).digest() == digest and crc in (None, checksum(owner, num, name, digest))
 
 
-def _check_beside(owner: str, row: Row) -> None:
+def check_beside(owner: str, row: Row) -> None:
     """Raises `StoreDamaged` if what stands beside a payload is not what was written."""
     *beside, crc = row
     if crc is not None and crc != checksum(owner, *beside):

@@ -1,10 +1,13 @@
-"""A session's row and its record, both ways."""
+"""A session's row and its record, both ways; and the form of texts that PostgreSQL would refuse."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
@@ -34,6 +37,9 @@ NUM, OWNER, ORDER_AT, CHANGE, HEARD_AT = (
 ID = len(OWN) + FIELDS.index("id")
 """Where in a row of `COLUMNS` is what lists go by."""
 
+LISTED = 1_024
+"""So many rows of lists are remembered."""
+
 LANES = MOST_LANES
 """In so many lanes are an owner's changes numbered."""
 
@@ -43,7 +49,12 @@ _SUMMED = tuple(
     if name not in ("change", "crc", "read_at", "read_crc") and not name.startswith(("lease_", "heard_"))
 )
 _AT = {name: at for at, name in enumerate((*OWN, *FIELDS))}
-_SUMMED_AT = tuple(_AT[name] for name in _SUMMED)
+_CRC, _LEASE_CRC, _READ_CRC, _LEASE_HOLDER = (
+    _AT[name] for name in ("crc", "lease_crc", "read_crc", "lease_holder")
+)
+_summed = itemgetter(*(_AT[name] for name in _SUMMED))
+_summed_values = itemgetter(*_SUMMED)
+_fields = attrgetter(*FIELDS)
 _COST, _REVISION = _SUMMED.index("cost"), _SUMMED.index("revision")
 REVISION_BITS = 16
 CHANGE_BITS = 15
@@ -66,7 +77,25 @@ _DEFAULTS: Mapping[str, Any] = {
     "meta": {},
 }
 
+_json_texts = itemgetter(*_FROM_JSON)
+_JSON_AT = tuple((FIELDS.index(name), default) for name, default in _DEFAULTS.items())
+_READ_AT = FIELDS.index("read_at")
 
+_REFUSED = re.compile("[\x00\x1a\ud800-\udfff]")
+_ESCAPED = re.compile("\x1a([0-9a-f]{4})")
+
+
+def escaped(text: str) -> str:
+    """The text in a form that PostgreSQL takes."""
+    return _REFUSED.sub(lambda found: f"\x1a{ord(found[0]):04x}", text)
+
+
+def restored(text: str) -> str:
+    """The text that `escaped` was given."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\x1a" in text else text
+
+
+@lru_cache(maxsize=1_024)
 def lane_of(session_id: str) -> int:
     """The lane of a session: the same whatever else there is, and if it is deleted and made again."""
     return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).digest()[0] & (LANES - 1)
@@ -78,14 +107,17 @@ def record_of(row: Row) -> Record:
         record = _record_of(row)
     except (ValueError, TypeError, AttributeError, msgspec.MsgspecError) as error:
         raise StoreDamaged(f"the session {row[ID]!r:.60} cannot be read; run `hitherto doctor`") from error
-    place = record.owner, record.num
-    if not (
-        is_session_whole(row)
-        and is_lease_whole(*place, record.lease, row[_AT["lease_crc"]])
-        and is_read_whole(*place, record.session.read_at, row[_AT["read_crc"]])
-    ):
+    if not (is_session_whole(row) and _is_rest_whole(record, row)):
         raise StoreDamaged(f"the session {row[ID]!r:.60} was altered; run `hitherto doctor`")
     return record
+
+
+def _is_rest_whole(record: Record, row: Row) -> bool:
+    """Whether its lease and its last reading are what was written."""
+    place = record.owner, record.num
+    if not is_lease_whole(*place, record.lease, row[_LEASE_CRC]):
+        return False
+    return is_read_whole(*place, record.session.read_at, row[_READ_CRC])
 
 
 def whole_records(rows: Iterable[Row]) -> list[Record]:
@@ -97,32 +129,84 @@ def whole_records(rows: Iterable[Row]) -> list[Record]:
     return records
 
 
+class ListedRows:
+    """The rows that were listed last, with their records: one that comes again, the same in every column, was checked and
+    decoded before. Rows have texts as the server keeps them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[Row, Record]] = {}
+
+    def records(self, rows: Iterable[Row]) -> list[Record]:
+        """As `whole_records`."""
+        records = list[Record]()
+        for row in rows:
+            known = self._known.get((row[OWNER], row[NUM]))
+            if known is not None and known[0] == row:
+                records.append(known[1])
+                continue
+            with suppress(StoreDamaged):
+                records.append(self._decoded(row))
+        return records
+
+    def _decoded(self, row: Row) -> Record:
+        record = _record_as_sent(row)
+        if not record.session.meta:  # which whoever gets it might change
+            self._known[row[OWNER], row[NUM]] = (row, record)
+            if len(self._known) > LISTED:
+                self._known.pop(next(iter(self._known)))
+        return record
+
+
+def _record_as_sent(row: Row) -> Record:
+    # The checksum is that of the texts themselves: where it is right, none of them had to be escaped.
+    if row[_CRC] == session_checksum(row) and "\x1a" not in (row[_LEASE_HOLDER] or ""):
+        record = _record_of(row)
+        if _is_rest_whole(record, row):
+            return record
+    return record_of(tuple(restored(value) if isinstance(value, str) else value for value in row))
+
+
 def is_session_whole(row: Row) -> bool:
     """Whether a row of `COLUMNS` is what was written, its lease apart. What a program has written since that knows of no
     checksums, with another revision and another change, is believed."""
-    known = row[_AT["crc"]]
+    known = row[_CRC]
     if known is None:
         return True
     expected = session_checksum(row)
+    if known == expected:
+        return True
     stamp, known_stamp = expected >> 32, known >> 32
     mask = (1 << REVISION_BITS) - 1
     is_of_older_program = (stamp & mask) != (
         known_stamp & mask
     ) and stamp >> REVISION_BITS != known_stamp >> REVISION_BITS
-    return bool(known == expected or is_of_older_program)
+    return bool(is_of_older_program)
 
 
 def session_checksum(row: Row) -> int:
     """The checksum that a row of `COLUMNS` should have: with bits of its revision and, as statements add them that number a
     change, of its newest change."""
     change = row[CHANGE] & ((1 << CHANGE_BITS) - 1)
-    return int(change << (32 + REVISION_BITS) | _session_checksum(tuple(row[at] for at in _SUMMED_AT)))
+    return int(change << (32 + REVISION_BITS) | _session_checksum(_summed(row)))
 
 
 def _session_checksum(values: Row) -> int:
     cost = values[_COST]
-    whole = checksum(*values[:_COST], None if cost is None else float(cost), *values[_COST + 1 :])
+    if cost is not None and not isinstance(cost, float):
+        values = (*values[:_COST], float(cost), *values[_COST + 1 :])
+    whole = checksum(*values)
     return (int(values[_REVISION]) & ((1 << REVISION_BITS) - 1)) << 32 | whole
+
+
+def record_checksum(record: Record) -> int:
+    """What `values_of` has for `crc`, without everything else."""
+    fields = list(_fields(record.session))
+    for at, default in _JSON_AT:
+        fields[at] = None if fields[at] == default else encode(fields[at]).decode()
+    del fields[_READ_AT]
+    return _session_checksum(
+        (record.num, record.owner, record.order_at, record.head, *record.totals, *fields)
+    )
 
 
 def _record_of(row: Row) -> Record:
@@ -148,16 +232,19 @@ def _record_of(row: Row) -> Record:
 
 def _session_of(values: Row) -> Session:
     fields = dict(zip(FIELDS, values, strict=True))
-    for name, convert in _FROM_JSON.items():
-        text = fields[name]
-        fields[name] = _DEFAULTS[name] if text is None else convert(decode_json(text.encode()))
+    texts = _json_texts(fields)
+    fields.update(_DEFAULTS)
+    if any(texts):
+        for (name, convert), text in zip(_FROM_JSON.items(), texts, strict=True):
+            if text is not None:
+                fields[name] = convert(decode_json(text.encode()))
     return Session(**fields)
 
 
 def values_of(record: Record) -> dict[str, Any]:
     """The values of all columns, by name."""
     session, lease = record.session, record.lease
-    values = {name: getattr(session, name) for name in FIELDS}
+    values = dict(zip(FIELDS, _fields(session), strict=True))
     for name, default in _DEFAULTS.items():
         values[name] = None if values[name] == default else encode(values[name]).decode()
     tokens, errors, cost, size = record.totals
@@ -180,4 +267,4 @@ def values_of(record: Record) -> dict[str, Any]:
         "heard_at": record.silent_since,
         "heard_revision": None if record.heard_at is None else session.revision,
     }
-    return values | {"crc": _session_checksum(tuple(values[name] for name in _SUMMED))}
+    return values | {"crc": _session_checksum(_summed_values(values))}

@@ -14,6 +14,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hitherto.errors import InvalidCursor
@@ -23,6 +24,7 @@ from hitherto.stores.postgres import search
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
+from hitherto.values.query.moments import Period
 from hitherto.values.spans import EntryPlace, Stretch
 from hitherto.values.words import LAST_POSITION, POSITIONS, Term
 
@@ -72,6 +74,7 @@ class Part(NamedTuple):
     blocks: Sequence[str] = ()
 
 
+@lru_cache(maxsize=1_024)
 def mark(owner: str) -> str:
     """What stands for the owner. A hash, because an owner's name can be of any length."""
     digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()
@@ -87,6 +90,12 @@ def vector(owner: str, kind: str, searchable: str) -> str:
     return f"{' '.join(marks)} {words.ts_vector(tokens)}"
 
 
+def moment_marks(owner: str, said: int) -> str:
+    """The marks of the blocks of time that a document stands in, as the function of this name makes them, as text likewise."""
+    own = mark(owner)
+    return " ".join([f"'{own}{block}{said >> bits}'" for block, bits in TIME_BLOCKS.items()])
+
+
 def _loses_positions(tokens: Sequence[str]) -> bool:
     if len(tokens) <= POSITIONS:
         return False
@@ -100,8 +109,10 @@ def query(
     blocks: Sequence[str] = (),
     *,
     every: bool = True,
+    without: Iterable[Term] = (),
 ) -> str:
-    """The owner's documents of this kind in these blocks (none: all) with all terms, or any, as the text of a `tsquery`.
+    """The owner's documents of this kind in these blocks (none: all) with all terms, or any, and with none of `without`, as the
+    text of a `tsquery`.
 
     It may find more than it should among documents that have the mark `LOOSE`.
     """
@@ -109,6 +120,7 @@ def query(
     parts = [f"'{own}'" if kind is None else f"'{own}/{kind}'"]
     if blocks:
         parts.append("(" + " | ".join(f"'{own}{block}'" for block in blocks) + ")")
+    parts += [f"!({words.ts_query([term])})" for term in without]
     if every:
         return " & ".join([*parts, *map(_term, terms)])
     return " & ".join([*parts, f"({' | '.join(map(_term, terms))})"])
@@ -119,7 +131,7 @@ def _term(term: Term) -> str:
     if len(term.tokens) == 1:
         return exact
     *firsts, last = term.tokens
-    singles = [*(Term((token,)) for token in firsts), Term((last,), term.prefix)]
+    singles = dict.fromkeys((*(Term((token,)) for token in firsts), Term((last,), term.prefix)))
     return f"({exact} | ({LOOSE} & {words.ts_query(singles)}))"
 
 
@@ -218,9 +230,10 @@ SELECT 'order', 'time' WHERE NOT EXISTS (SELECT FROM entry WHERE said IS NULL AN
     AND NOT EXISTS (SELECT FROM title WHERE said IS NULL)
 ON CONFLICT DO NOTHING
 """
+# Whoever searches meanwhile need not wait until millions are counted.
 UNORDERED = """
-SELECT (SELECT count(*) FROM entry WHERE said IS NULL AND number IS NOT NULL)
-    + (SELECT count(*) FROM title WHERE said IS NULL)
+SELECT (SELECT count(*) FROM (SELECT FROM entry WHERE said IS NULL AND number IS NOT NULL LIMIT 100000) e)
+    + (SELECT count(*) FROM (SELECT FROM title WHERE said IS NULL LIMIT 100000) t)
 """
 ORDERED_AT_ONCE = 500
 
@@ -240,7 +253,7 @@ async def put_in_order(statements: Statements) -> int:
 
 
 async def unordered(statements: Statements) -> int:
-    """How many documents have no moment yet."""
+    """How many documents have no moment yet; of messages and of titles at most 100,000 are counted."""
     return int((await statements.rows(UNORDERED))[0][0])
 
 
@@ -260,6 +273,7 @@ class Search:
         order: Order = BY_TIME,
         *,
         every: bool = True,
+        without: Sequence[Term] = (),
     ) -> None:
         self._statements = statements
         self._owner = owner
@@ -267,21 +281,29 @@ class Search:
         self._kind = kind
         self._order = order
         self._every = every
+        self._without = without
         self._tables = TABLES.get(kind, (ENTRIES,))
 
-    async def newest(self, before: SearchKey | None, limit: int) -> list[Match]:
-        """The newest matches below a key. Raises `InvalidCursor` if that is of another order."""
+    async def newest(self, before: SearchKey | None, limit: int, during: Period | None = None) -> list[Match]:
+        """The newest matches below a key, of some time if one is given. Raises `InvalidCursor` if that key is of another order."""
         if before is not None and before.order != self._order.name:
             raise InvalidCursor(
                 "the order of search has changed since this cursor was given; start again without it"
             )
         high = Point(NO_END, NO_END) if before is None else Point(before.at, before.tie)
-        low = await self._first_low(high, limit)
+        end = FIRST
+        if during is not None and self._order == BY_TIME:
+            after, until = map(words.said_at, during)
+            # One more: what was said after the end of time is kept as if it were said at it.
+            high, end = min(high, Point(until + 1, 0)), Point(after, 0)
+        low = max(await self._first_low(high, limit), end)
         found = await self._within(WALK, WITHIN, Part(low, high), limit)
         for part in search.below(low, self._order):
-            if len(found) >= limit:
+            if len(found) >= limit or part.high <= end:
                 break
-            found += await self._within(ASK, MATCHING, part, limit - len(found))
+            found += await self._within(
+                ASK, MATCHING, part._replace(low=max(part.low, end)), limit - len(found)
+            )
         return found
 
     async def within(self, stretch: Stretch, limit: int, *, backwards: bool) -> list[Spot]:
@@ -292,7 +314,7 @@ class Search:
             asked = limit - len(found)
             params = {
                 "owner": self._owner, "log": stretch.log, "first": stretch.first, "last": stretch.last, "role": self._kind,
-                "wordless": not self._terms, "query": search.query(self._owner, self._terms), "limit": asked,
+                "wordless": not self._terms and not self._without, "limit": asked, "query": search.query(self._owner, self._terms, without=self._without),
             }  # fmt: skip
             rows = await self._statements.rows(statement, params, plan_anew=True)
             for seq, log, entry_id, loose in rows:
@@ -316,7 +338,9 @@ class Search:
             part = part._replace(high=Point(*rows[-1][:2]))
 
     def _params(self, part: Part, limit: int) -> dict[str, Any]:
-        query = search.query(self._owner, self._terms, self._kind, part.blocks, every=self._every)
+        query = search.query(
+            self._owner, self._terms, self._kind, part.blocks, every=self._every, without=self._without
+        )
         low, high = part.low, part.high
         bounds = {"low": low.at, "low_tie": low.number, "high": high.at, "high_tie": high.number}
         return {"owner": self._owner, "query": query, "limit": limit, **bounds}
@@ -341,14 +365,18 @@ class Search:
 
     async def _confirmed(self, num: int, seq: int | None, loose: bool) -> bool:
         """Whether the document really has the phrases: one that has lost positions must be looked at itself."""
-        if not loose or not search.needs_positions(self._terms):
+        if not loose or not search.needs_positions((*self._terms, *self._without)):
             return True
         if seq is None:
             text = await self._value(TITLE_TEXT, (self._owner, num))
         else:
             text = search_text(decode_entry(await self._value(ENTRY_TEXT, (self._owner, num, seq))))
         said = words.tokens(words.searchable(text))
-        return (all if self._every else any)(words.matches([term], said) for term in self._terms)
+        if any(words.matches([term], said) for term in self._without):
+            return False
+        return not self._terms or (all if self._every else any)(
+            words.matches([term], said) for term in self._terms
+        )
 
     async def _value(self, statement: str, params: tuple[Any, ...]) -> Any:
         return (await self._statements.rows(statement, params))[0][0]

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 from hitherto.model import Entry, Facets, Json, decode_entry
-from hitherto.ports import Activity
+from hitherto.ports import Activity, KeptUsage
 from hitherto.stores.postgres.rows import COLUMNS, Row, whole_records
 from hitherto.stores.postgres.transactions import ANY_PLAN, Statements
 from hitherto.values.days import DayModel, Tally, day_number, missing_forms, tallies
 from hitherto.values.facets import COUNT, LISTED, MOST, Traits, count_changes, facets
-from hitherto.values.requests import Request
+from hitherto.values.usage.requests import Request
 
 COUNT_FACET = """
 INSERT INTO facet AS f (owner, lane, kind, value, sessions) VALUES (%s, %s, %s, %s, %s)
@@ -88,14 +88,14 @@ ON CONFLICT (owner, root) DO UPDATE SET project = excluded.project
 STATS = """
 SELECT count(*), count(*) FILTER (WHERE archived), count(*) FILTER (WHERE pinned),
        coalesce(sum(message_count), 0)::bigint, sum(token_count)::bigint, coalesce(sum(bytes), 0)::bigint,
-       sum(round(cost * 1000000))::bigint, coalesce(sum(error_count), 0)::bigint,
+       coalesce(sum(error_count), 0)::bigint,
        min(created_at), max(updated_at),
        (SELECT count(*) FROM fact WHERE owner = %(owner)s),
        (SELECT count(*) FROM checkpoint WHERE owner = %(owner)s)
 FROM session WHERE owner = %(owner)s
 """
 STAT_NAMES = (
-    "sessions", "archived", "pinned", "messages", "tokens", "bytes", "cost", "errors", "oldest", "newest",
+    "sessions", "archived", "pinned", "messages", "tokens", "bytes", "errors", "oldest", "newest",
     "facts", "checkpoints",
 )  # fmt: skip
 BY_SOURCE = """
@@ -136,6 +136,22 @@ r.owner = %(owner)s AND r.log IN (
     AND NOT EXISTS (SELECT FROM session s WHERE s.owner = r.owner AND s.num = r.log AND s.num <> %(num)s)
     AND NOT EXISTS (SELECT FROM span p WHERE p.owner = r.owner AND p.log = r.log AND p.num <> %(num)s)
 """
+# Each request once, as it is where most was written.
+REPORTED = """
+SELECT sum(cost)::bigint FROM (
+    SELECT DISTINCT ON (key) cost FROM request WHERE owner = %s AND reported AND cost > 0 ORDER BY key, output DESC
+) once
+"""
+SESSION_USAGE = """
+SELECT s.id, s.revision, greatest(s.head, s.message_count), u.revision, u.body
+FROM session s LEFT JOIN session_usage u ON u.owner = s.owner AND u.num = s.num
+WHERE s.owner = %s AND s.id = ANY(%s::text[])
+"""
+PUT_SESSION_USAGE = """
+INSERT INTO session_usage AS u (owner, num, revision, body)
+SELECT owner, num, %(revision)s, %(body)b FROM session WHERE owner = %(owner)s AND num = %(num)s
+ON CONFLICT (owner, num) DO UPDATE SET revision = excluded.revision, body = excluded.body WHERE u.revision <= excluded.revision
+"""
 DROP_REQUESTS = (f"DELETE FROM request r WHERE {_UNREACHED}", f"DELETE FROM counted r WHERE {_UNREACHED}")
 
 
@@ -143,7 +159,7 @@ async def count_all(statements: Statements, owner: str) -> Json:
     """See `ports.Reader.stats`."""
     await statements.queue(ANY_PLAN)
     numbers = dict(zip(STAT_NAMES, (await statements.rows(STATS, {"owner": owner}))[0], strict=True))
-    cost = numbers["cost"]
+    ((cost,),) = await statements.rows(REPORTED, (owner,))
     return {
         **numbers,
         "cost": None if cost is None else cost / MICROS,
@@ -218,6 +234,15 @@ async def put_requests(
     await statements.queue_many(PUT_REQUEST, [(owner, *each) for each in found])
     await statements.queue_many(DROP_REQUEST, [(owner, log, seq) for seq in gone])
     await statements.queue(PUT_COUNTED, (owner, log, head))
+
+
+async def session_usage(statements: Statements, owner: str, ids: Sequence[str]) -> dict[str, KeptUsage]:
+    """See `ports.Reader.session_usage`."""
+    rows = await statements.rows(SESSION_USAGE, (owner, list(ids)))
+    return {
+        session_id: KeptUsage(revision, size, counted, None if body is None else bytes(body))
+        for session_id, revision, size, counted, body in rows
+    }
 
 
 async def list_projects(statements: Statements, owner: str) -> list[str]:

@@ -11,27 +11,39 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.errors import HithertoError, InvalidInput, StoreError, StoreNotFound, StoreUnavailable
+from hitherto.errors import (
+    HithertoError,
+    InvalidInput,
+    StoreDamaged,
+    StoreError,
+    StoreNotFound,
+    StoreUnavailable,
+)
 from hitherto.model import Json
-from hitherto.ports import Health, Mode, Now, Reader, Store, Writer
+from hitherto.ports import Ahead, Health, Mode, Now, Reader, Store, Writer
 from hitherto.stores.postgres import check as checks
 from hitherto.stores.postgres import search
 from hitherto.stores.postgres.connection import as_hitherto_error
 from hitherto.stores.postgres.migrate import check_writer, is_new, migrate, migrations, secret
 from hitherto.stores.postgres.notify import ChangeNotifier
+from hitherto.stores.postgres.one_trip.foreseen_reads import foreseen, is_foreseen
+from hitherto.stores.postgres.one_trip.nothing_sent import MoreIsNeeded
+from hitherto.stores.postgres.one_trip.sole_append import SoleAppend, append_alone
 from hitherto.stores.postgres.partitions import distribute
 from hitherto.stores.postgres.pending_rows import PendingRows
 from hitherto.stores.postgres.read_tx import PostgresReader
+from hitherto.stores.postgres.rows import ListedRows
 from hitherto.stores.postgres.transactions import (
+    ALONE,
     CONNECTIONS,
     READ,
     WRITE,
     Connection,
     Statements,
     Transactions,
-    in_line,
     opened,
     pool,
+    stand_in_line,
 )
 from hitherto.stores.postgres.write_tx import PostgresWriter, RecentSessions
 from hitherto.tasks import Turns, cancel_all
@@ -98,11 +110,13 @@ async def connect(url: str, now: Now | None = None, mode: Mode = "make") -> Asyn
     connections = pool(address.conninfo, prepare=address.prepare)
     await connections.open()
     bell = ChangeNotifier(address.conninfo, connections)
-    store = PostgresStore(key, address, Transactions(connections, check_writer()), bell, now)
+    transactions = Transactions(connections, check_writer())
+    store = PostgresStore(key, address, transactions, bell, now)
     try:
         async with store.ordering(make=mode != "read"):
             yield store
     finally:
+        await transactions.close()
         await bell.close()
         await connections.close()
 
@@ -203,6 +217,7 @@ class PostgresStore:
         self._bell = bell
         self._now = now
         self._recent = RecentSessions()
+        self._listed = ListedRows()
         self._order = search.BY_NUMBER
 
     @asynccontextmanager
@@ -225,7 +240,14 @@ class PostgresStore:
                     await asyncio.sleep(ORDERING_PAUSE)
             self._order = search.BY_TIME
 
-    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[Reader], Awaitable[T]], ahead: Ahead | None = None) -> T:
+        if ahead is not None and is_foreseen(ahead):
+            known = await self._transactions.run(
+                ALONE, lambda tx: foreseen(tx, ahead, self._now, self._listed)
+            )
+            # What is damaged is for the transaction to tell: it knows rows that were written by older programs.
+            with suppress(MoreIsNeeded, StoreDamaged):
+                return await work(known)
         place = _Place(self._searches)
 
         def reading(tx: Statements) -> Awaitable[T]:
@@ -241,14 +263,41 @@ class PostgresStore:
             await place.leave()
 
     async def write(self, work: Callable[[Writer], Awaitable[T]], about: str | None = None) -> T:
-        async with in_line(self._lines, about):
-            try:
-                result, done = await self._written(work, self._recent)
-            except NotAsLeft:
-                result, done = await self._written(work, None)
+        if about is not None:
+            await stand_in_line(self._lines, about)
+        try:
+            result, done = await self._quickly_written(work, about)
+        except NotAsLeft:
+            result, done = await self._written(work, None)
+        finally:
+            if about is not None:
+                self._lines.leave(about)
         self._recent.note(done.latest)
         self._bell.ring(done.owners)
         return result
+
+    async def _quickly_written(
+        self, work: Callable[[Writer], Awaitable[T]], about: str | None
+    ) -> tuple[T, PendingRows]:
+        """Sessions that are recent are taken for what they were: in one statement if that will do, else in a transaction."""
+        if about is not None:
+            with suppress(MoreIsNeeded):
+                return await self._appended(work)
+        return await self._written(work, self._recent)
+
+    async def _appended(self, work: Callable[[Writer], Awaitable[T]]) -> tuple[T, PendingRows]:
+        """Raises `MoreIsNeeded` if the work is more than an append to a session that is recent, and `NotAsLeft` likewise."""
+        writer = SoleAppend(self._now, self._recent)
+        try:
+            result = await work(writer)
+        except HithertoError as error:
+            if writer.assumed:
+                raise NotAsLeft from error
+            raise
+        values = writer.values(migrations()[-1].version)
+        if not await self._transactions.run(ALONE, lambda tx: append_alone(tx, values)):
+            raise NotAsLeft
+        return result, writer.done()
 
     async def _written(
         self, work: Callable[[Writer], Awaitable[T]], recent: RecentSessions | None
@@ -303,13 +352,18 @@ class PostgresStore:
         if thoroughly:
             await self._transactions.run(WRITE, checks.forget_samples)
 
+    async def unordered(self) -> int:
+        if self._order is search.BY_TIME:
+            return 0
+        # Until the last one is noted, this connection searches in the earlier order.
+        return max(await self._transactions.run(READ, search.unordered), 1)
+
     async def about(self) -> Json:
         rows = await self._transactions.run(READ, lambda tx: tx.rows(ABOUT))
         names = ("server", "database", "namespace", "schema", "bytes", "sessions")
         about = {"kind": "postgresql", **dict(zip(names, rows[0], strict=True))}
-        if self._order is not search.BY_TIME:
-            about["unordered"] = await self._transactions.run(READ, search.unordered)
-        return about
+        left = await self.unordered()
+        return {**about, "unordered": left} if left else about
 
 
 def parse_address(url: str) -> Address:

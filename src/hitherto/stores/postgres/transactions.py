@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import psycopg
@@ -37,6 +38,8 @@ Pool = AsyncConnectionPool[Connection]
 
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
+ALONE = ""
+"""Nothing is begun: a single statement is a transaction of its own, and costs one round trip."""
 
 ATTEMPTS = 5
 CONNECTIONS = 10
@@ -45,6 +48,7 @@ SECONDS_FOR_A_CONNECTION = 20.0
 SECONDS_TO_CLEAN_UP = 5.0
 # After that the pool begins anew with its attempts, which come less and less often.
 SECONDS_OF_ATTEMPTS = 3.0
+SPARE_SECONDS = 60.0
 STATEMENT_SECONDS = 60.0
 SEARCH_SECONDS = 5.0
 """For all statements of a search together; the last of them may take as long again."""
@@ -88,14 +92,18 @@ class Statements:
             self._until = time.monotonic() + SEARCH_SECONDS
             await self.queue(LIMIT, (f"{max(1, round(SEARCH_SECONDS * 1_000))}ms",))
 
-    async def rows(self, statement: str, params: Params = (), *, plan_anew: bool = False) -> list[Row]:
-        """What a statement answers. `plan_anew`: its best plan depends on the values."""
+    async def rows(
+        self, statement: str, params: Params = (), *, plan_anew: bool = False, as_sent: bool = False
+    ) -> list[Row]:
+        """What a statement answers. `plan_anew`: its best plan depends on the values. `as_sent`: it is frequent and short, and
+        takes texts as the server keeps them."""
         if self._is_late():
             raise SearchTooBroad
         statement_log.debug(statement)
         prepare = False if plan_anew else None
+        cursor = self._connection.kept_cursor(statement) if as_sent else self._connection.cursor()
         try:
-            cursor = await self._connection.execute(statement, params, prepare=prepare, binary=True)
+            await cursor.execute(statement, params, prepare=prepare, binary=True)
             return await cursor.fetchall()
         except errors.QueryCanceled as error:
             if self._is_late():
@@ -109,6 +117,18 @@ class Statements:
         """The first row that a statement answers."""
         found = await self.rows(statement, params)
         return found[0] if found else None
+
+    async def once(self, statement: str, params: Params) -> list[Row]:
+        """What a statement answers that writes, and is a transaction of its own. `StoreUnavailable` if the connection is lost
+        meanwhile, since it may have been done; one that was lost before is noticed."""
+        if self._connection.has_news():
+            raise psycopg.OperationalError("the server has closed the connection")
+        try:
+            return await self.rows(statement, params, as_sent=True)
+        except psycopg.Error as error:
+            if is_lost(error):
+                raise unknown_outcome(error) from error
+            raise
 
     async def queue(self, statement: str, params: Params = ()) -> None:
         """Have a statement run some time before the transaction ends."""
@@ -182,21 +202,16 @@ def _is_unexpected(record: logging.LogRecord) -> bool:
     return not any(isinstance(each, EagerConnection) and each.given_up for each in args)
 
 
-@contextlib.asynccontextmanager
-async def in_line(lines: Turns, about: str | None) -> AsyncIterator[None]:
-    """Wait until nobody is before in the line of this session. Raises `StoreUnavailable` if that takes too long.
+async def stand_in_line(lines: Turns, about: str) -> None:
+    """Wait until nobody is before in the line of this session, which is to be left. Raises `StoreUnavailable` if that takes too
+    long.
 
     PostgreSQL lets those that wait for the same row arrive in any order, each with a connection that somebody else could use.
     """
-    async with contextlib.AsyncExitStack() as stack:
-        if about is not None:
-            try:
-                await stack.enter_async_context(lines.turn(about, STATEMENT_SECONDS))
-            except TimeoutError:
-                raise StoreUnavailable(
-                    "PostgreSQL took too long for earlier writes to the same session"
-                ) from None
-        yield
+    try:
+        await lines.enter(about, STATEMENT_SECONDS)
+    except TimeoutError:
+        raise StoreUnavailable("PostgreSQL took too long for earlier writes to the same session") from None
 
 
 class Transactions:
@@ -209,6 +224,9 @@ class Transactions:
         self._pool = connections
         self._check = check
         self._mixed_up = False
+        self._spare: Connection | None = None
+        self._spare_until = -math.inf  # the clock may just have begun
+        self._waiting = 0
 
     async def run(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
         """The result of `work` in a transaction of its own, tried again while others are faster.
@@ -238,8 +256,18 @@ class Transactions:
         raise AssertionError("the last attempt returns or raises")
 
     async def _once(self, begin: str, work: Callable[[Statements], Awaitable[T]]) -> T:
-        async with self._borrowed() as connection:
+        connection = await self._borrow()
+        try:
+            if begin == ALONE:
+                return await work(Statements(connection))
             return await _transaction(connection, begin, self._checked(begin, work))
+        except asyncio.CancelledError:
+            # Cleaning up was cut short, or is not worth trusting: the pool opens another.
+            if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                await connection.close()
+            raise
+        finally:
+            await self._give_back(connection)
 
     def _checked(
         self, begin: str, work: Callable[[Statements], Awaitable[T]]
@@ -250,23 +278,39 @@ class Transactions:
 
         return checked if begin == WRITE else work
 
-    @contextlib.asynccontextmanager
-    async def _borrowed(self) -> AsyncIterator[Connection]:
+    async def _borrow(self) -> Connection:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            return spare
         task = asyncio.current_task()
         before = task.cancelling() if task else 0
-        connection = await self._pool.getconn()
+        self._waiting += 1
         try:
-            # Before Python 3.12 the pool does not notify a task that is cancelled at the very moment when a connection arrives.
-            if task and task.cancelling() > before:
-                raise asyncio.CancelledError
-            yield connection
-        except asyncio.CancelledError:
-            # Cleaning up was cut short, or is not worth trusting: the pool opens another.
-            if connection.pgconn.transaction_status != TransactionStatus.IDLE:
-                await connection.close()
-            raise
+            connection = await self._pool.getconn()
         finally:
+            self._waiting -= 1
+        # Before Python 3.12 the pool does not notify a task that is cancelled at the very moment when a connection arrives.
+        if task and task.cancelling() > before:
             await self._pool.putconn(connection)
+            raise asyncio.CancelledError
+        return connection
+
+    async def _give_back(self, connection: Connection) -> None:
+        """Keep one connection at hand: the pool takes a good part of a short statement's time for each. Not where somebody
+        waits for one, and not for long, since the pool sees to their age."""
+        now = time.monotonic()
+        is_good = connection.pgconn.transaction_status == TransactionStatus.IDLE
+        if is_good and self._spare is None and not self._waiting and now < self._spare_until:
+            self._spare = connection
+            return
+        self._spare_until = now + SPARE_SECONDS
+        await self._pool.putconn(connection)
+
+    async def close(self) -> None:
+        """Leave no connection out of the pool; whoever still has one gives it back there."""
+        spare, self._spare, self._waiting = self._spare, None, self._waiting + 1
+        if spare is not None:
+            await self._pool.putconn(spare)
 
 
 def _is_cancelled_by_others(error: psycopg.Error, seconds: float) -> bool:

@@ -10,19 +10,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitherto.edits.batches import EditBatch
-from hitherto.model import Account, Checkpoint, Fact, Lease, Pending, Token, encode, search_text
+from hitherto.model import Account, Checkpoint, Fact, Lease, Pending, Token, encode
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row
 from hitherto.stores.postgres import facts as fact_rows
 from hitherto.stores.postgres import search, statistics, tokens
 from hitherto.stores.postgres.pending_rows import Name, PendingRows
 from hitherto.stores.postgres.read_tx import BY_ID, BY_NUM, PostgresReader
-from hitherto.stores.postgres.rows import REVISION_BITS, values_of
+from hitherto.stores.postgres.rows import REVISION_BITS, record_checksum
 from hitherto.stores.postgres.statistics import PUT_ROOT, add_days, recount
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
 from hitherto.values.checksums import checksum, entry_checksum, lease_checksum, read_checksum
-from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span
+from hitherto.values.usage.requests import Request
 
 # Nobody else changes the session until the end of the transaction.
 LOCKED_BY_ID = f"{BY_ID} FOR UPDATE"
@@ -42,7 +42,7 @@ ADD_ENTRY = """
 INSERT INTO entry (owner, log, seq, id, role, number, said, total_tokens, total_errors, total_cost, total_bytes,
                    payload, words, crc, row_crc)
 SELECT %(owner)s, %(log)s, %(seq)s, %(id)s, %(role)s, n, %(said)s, %(tokens)s, %(errors)s, %(cost)s, %(bytes)s,
-       %(payload)b, document_words(n, %(mark)s, %(words)s) || moment_marks(%(said)s, %(mark)s), %(crc)s, %(row_crc)s
+       %(payload)b, document_words(n, %(mark)s, %(words)s), %(crc)s, %(row_crc)s
 FROM nextval('document_number') n
 """
 ERASE = "UPDATE entry SET payload = %b, crc = %s, number = NULL, said = NULL, words = NULL WHERE owner = %s AND log = %s AND seq = %s"
@@ -125,6 +125,7 @@ BURY = (
     "DELETE FROM day WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM live WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM inbox WHERE owner = %(owner)s AND num = %(num)s",
+    "DELETE FROM session_usage WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM raw_copy WHERE owner = %(owner)s AND num = %(num)s",
     "DELETE FROM fact WHERE owner = %(owner)s AND session = %(id)s",
 )
@@ -229,7 +230,7 @@ class PostgresWriter(PostgresReader):
         if record is None or name in self._backlog.latest:
             return None
         self.assumed[name] = record
-        await self._statements.queue(EXPECT, values_of(record))
+        await self._statements.queue(EXPECT, left_values(record))
         return self._backlog.seen(record)
 
     async def session(self, owner: str, session_id: str) -> Record | None:
@@ -255,9 +256,7 @@ class PostgresWriter(PostgresReader):
         return self._backlog.store(record, kind)
 
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
-        mark = search.mark(record.owner)
-        values = [_entry_values(record, row, mark) for row in rows]
-        await self._statements.queue_many(ADD_ENTRY, values)
+        await self._statements.queue_many(ADD_ENTRY, [entry_values(record, row) for row in rows])
         await add_days(self._statements, record.owner, record.num, [row.entry for row in rows])
         return self._backlog.store(record, "append")
 
@@ -375,6 +374,9 @@ class PostgresWriter(PostgresReader):
     async def put_token(self, token: Token, digest: bytes) -> None:
         await tokens.put_token(self._statements, token, digest)
 
+    async def note_token_use(self, token_id: str, at: int) -> None:
+        await tokens.note_use(self._statements, token_id, at)
+
     async def revoke_token(self, token_id: str, at: int) -> bool:
         return await tokens.revoke_token(self._statements, token_id, at)
 
@@ -401,6 +403,15 @@ class PostgresWriter(PostgresReader):
     ) -> None:
         await statistics.put_requests(self._statements, owner, log, head, requests, gone)
 
+    async def put_session_usage(self, record: Record, body: bytes) -> None:
+        bound = {
+            "owner": record.owner,
+            "num": record.num,
+            "revision": record.session.revision,
+            "body": body,
+        }
+        await self._statements.queue(statistics.PUT_SESSION_USAGE, bound)
+
     async def put_root(self, owner: str, root: str, project: str) -> None:
         await self._statements.queue(PUT_ROOT, (owner, root, project))
 
@@ -414,25 +425,42 @@ class PostgresWriter(PostgresReader):
         await self._statements.queue(DROP_RAW_COPIES, (owner, num))
 
 
-def _entry_values(record: Record, row: Row, mark: str) -> dict[str, Any]:
+def left_values(record: Record) -> dict[str, Any]:
+    """By what a session is known that is as it was left."""
+    session, lease, place = record.session, record.lease, (record.owner, record.num)
+    return {
+        "owner": record.owner,
+        "id": session.id,
+        "num": record.num,
+        "revision": session.revision,
+        "crc": record_checksum(record),
+        "lease_crc": None if lease is None else lease_checksum(*place, lease),
+        "read_crc": read_checksum(*place, session.read_at),
+    }
+
+
+def entry_values(record: Record, row: Row) -> dict[str, Any]:
+    """The values of `ADD_ENTRY` for an entry of the session's own log."""
     entry, totals = row.entry, row.totals
     owner, log, seq = record.owner, record.num, row.seq
+    said = words.said_at(entry.at)
+    found = search.vector(owner, entry.role, row.searchable)
     return {
         "crc": entry_checksum(owner, log, seq, row.payload),
         "row_crc": checksum(owner, log, seq, entry.id, entry.role, *totals),
-        "owner": record.owner,
-        "log": record.num,
-        "seq": row.seq,
+        "owner": owner,
+        "log": log,
+        "seq": seq,
         "id": entry.id,
-        "said": words.said_at(entry.at),
+        "said": said,
         "role": entry.role,
         "tokens": totals.tokens,
         "errors": totals.errors,
         "cost": totals.cost,
         "bytes": totals.bytes,
         "payload": row.payload,
-        "mark": mark,
-        "words": search.vector(record.owner, entry.role, words.searchable(search_text(entry))),
+        "mark": search.mark(owner),
+        "words": f"{found} {search.moment_marks(owner, said)}",
     }
 
 

@@ -28,6 +28,7 @@ from hitherto.values.checksums import (
     lease_checksum,
     session_place,
 )
+from hitherto.values.scopes import is_rule_whole
 
 _CHECKED = ", ".join(CHECKED)
 _OF_SESSION = "JOIN session AS s ON s.num = r.session JOIN owner AS o ON o.num = s.owner"
@@ -56,7 +57,8 @@ ALTERED = {
         SELECT 1 FROM span AS p WHERE p.session = r.session AND p.name = r.id)""",
     "facts": f"FROM fact AS f LEFT JOIN owner AS o ON o.num = f.owner WHERE f.crc <> {_FACT}",
     "waiting messages": f"FROM inbox AS r {_OF_SESSION} WHERE r.crc <> checksum(o.name, r.session, r.ord, r.id, r.body)",
-    "tokens": f"FROM token AS t LEFT JOIN owner AS o ON o.num = t.owner WHERE NOT is_token_whole({_TOKEN}, t.crc)",
+    "tokens": f"""FROM token AS t LEFT JOIN owner AS o ON o.num = t.owner
+    WHERE NOT is_token_whole({_TOKEN}, t.crc) OR NOT is_rule_whole(t.id, t.rule, t.rule_crc)""",
     "raw copies": f"""FROM raw_copy AS r {_OF_SESSION} LEFT JOIN raw_blob AS b ON b.digest = r.digest
     WHERE r.crc <> {_RAW_COPY} OR r.digest IS NOT sha256_of(b.data)""",
 }
@@ -111,7 +113,7 @@ NO_PROBLEMS = "DELETE FROM known_problems"
 HAS_PROBLEMS = "SELECT 1 FROM known_problems"
 COUNTED = """
 (SELECT coalesce(sum(coalesce(p.last, s.head) - p.first + 1), 0) FROM span AS p
- WHERE p.session = s.num AND p.name = '' AND coalesce(p.last, s.head) >= p.first)
+ WHERE p.session = s.num AND p.name = '' AND p.kind <> 'reset' AND coalesce(p.last, s.head) >= p.first)
 """
 WRONG_COUNTS = f"SELECT count(*) FROM session AS s WHERE s.message_count <> {COUNTED}"
 MEND_COUNTS = (
@@ -233,7 +235,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "checksum": checksum,
     "beside_checksum": lambda place, *beside: beside_checksum(place, beside),
     "session_place": _session_place,
-    "crc_of": crc_of,
+    "crc_of": lambda owner, *checked: crc_of(owner, checked),
     "crc32": crc32,
     "is_whole": is_whole,
     "entry_checksum": entry_checksum,
@@ -241,6 +243,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "is_lease_whole": _is_lease_whole,
     "is_read_whole": is_read_whole,
     "is_token_whole": is_token_whole,
+    "is_rule_whole": is_rule_whole,
     "sha256_of": lambda data: hashlib.sha256(data).digest() if isinstance(data, bytes) else None,
 }
 """What the statements above call."""

@@ -3,7 +3,8 @@
 Jobs that come in the same round of the event loop share one transaction. On a quick disk, and while nothing else is
 being written, it is done at once where they were called: waking a thread and being woken by it would cost as much as the
 work itself. Otherwise the jobs go to a thread of their own, so that nobody waits for the disk but those who write, and
-whatever has come while the last COMMIT was syncing shares the next one.
+whatever has come while the last COMMIT was syncing shares the next one. A task that writes again and again while no other
+does is not kept waiting for others: it lets them run now and then.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import apsw
 
 from hitherto.errors import StoreUnavailable
+from hitherto.ports import Record
 from hitherto.stores.sqlite.connection import drive, fetch, undo_unfinished
 
 T = TypeVar("T")
@@ -28,6 +30,10 @@ QUICK_SECONDS = 0.001
 """A COMMIT that takes longer, on average, is never waited for on the caller's loop."""
 FEW = 64
 """More jobs than this are too much work for the caller's loop."""
+ALONE_SECONDS = 0.002
+"""So long a task that writes alone keeps its loop to itself; then all others that are ready run."""
+RECENT = 256
+"""How many sessions are remembered as they were left."""
 WAL_PAGES = 4_000
 EMPTYING_PAUSES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 OF_THE_FILE = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.NoMemError)
@@ -49,8 +55,20 @@ SELECT max(
 """
 
 
+Name = tuple[str, str]
+"""An owner, and the id of a session."""
+
+
+class Left(NamedTuple):
+    """A session as the last append to it has left it; whether it is marked as hot."""
+
+    record: Record
+    hot: bool
+
+
 class Numbers:
-    """The numbers given to changes and to documents, looked up once for as long as nobody else writes.
+    """What is looked up once for as long as nobody else writes: the numbers given to changes and to documents, and sessions as
+    the last append has left them.
 
     What a failed job took is not given back: numbers may have gaps, but never come twice.
     """
@@ -59,6 +77,7 @@ class Numbers:
         self._db = db
         self._documents: int | None = None
         self._changes: dict[int, int] = {}
+        self._left: dict[Name, Left] = {}
 
     def next_document(self) -> int:
         """A number that no document of the search index ever had, above all others."""
@@ -74,6 +93,24 @@ class Numbers:
             newest = int(fetch(self._db, NEWEST_CHANGE, {"owner": owner})[0][0])
         self._changes[owner] = newest + 1
         return newest + 1
+
+    def left(self, name: Name) -> Left | None:
+        """A session as the last append has left it; None if it must be read."""
+        return self._left.get(name)
+
+    def leave(self, name: Name, left: Left) -> None:
+        """Remember a session that nothing but an append has changed in this transaction."""
+        if len(self._left) >= RECENT:
+            self._left.pop(next(iter(self._left)), None)
+        self._left[name] = left
+
+    def let_go(self, name: Name) -> None:
+        """The session is changed in another way: whoever wants it next reads it."""
+        self._left.pop(name, None)
+
+    def let_go_all(self) -> None:
+        """The same for every session: what was written last is undone, or many have changed."""
+        self._left.clear()
 
 
 Work = Callable[[apsw.Connection, Numbers], Awaitable[Any]]
@@ -97,6 +134,16 @@ class _Done(NamedTuple):
     error: BaseException | None = None
 
 
+class _Here(threading.local):
+    """Who writes on a thread: the jobs that came in this round of its loop, the task that wrote last, and when its loop last
+    let all others run."""
+
+    def __init__(self) -> None:
+        self.fresh: list[_Job] = []
+        self.task = 0
+        self.rested = 0.0
+
+
 class WriterThread:
     """Runs jobs in transactions, in the order in which they came, and answers each when it is durable.
 
@@ -112,7 +159,7 @@ class WriterThread:
         self._open = open_connection
         self._check = check
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._local = threading.local()
+        self._here = _Here()
         self._turn = threading.Lock()
         self._gate = threading.Lock()
         self._handed_over = 0
@@ -133,15 +180,18 @@ class WriterThread:
 
     async def submit(self, work: Work) -> Any:
         """Do the work and return its result when it is durable; `StoreUnavailable` once it is closing."""
-        job, fresh = _Job(work), self._fresh()
+        job, fresh = _Job(work), self._here.fresh
+        alone = self._is_alone()
         fresh.append(job)
-        try:
-            # Not before everyone who is ready to write has come.
-            await _one_round()
-        except BaseException:
-            if job in fresh:
-                fresh.remove(job)
-            raise
+        if not alone:
+            try:
+                # Not before everyone who is ready to write has come.
+                await _one_round()
+            except BaseException:
+                if job in fresh:
+                    fresh.remove(job)
+                raise
+            self._here.rested = time.perf_counter()
         if job in fresh:
             jobs = fresh[:]
             fresh.clear()
@@ -198,12 +248,11 @@ class WriterThread:
                     self._jobs.put(job)
             return not self._closed
 
-    def _fresh(self) -> list[_Job]:
-        """The jobs that came in this round of the running loop."""
-        fresh: list[_Job] | None = getattr(self._local, "fresh", None)
-        if fresh is None:
-            fresh = self._local.fresh = []
-        return fresh
+    def _is_alone(self) -> bool:
+        """Whether the task that writes now is the one that wrote last, nobody waits, and it has not kept its loop for long."""
+        here, task = self._here, id(asyncio.current_task())
+        same, here.task = here.task == task, task
+        return same and not here.fresh and time.perf_counter() - here.rested < ALONE_SECONDS
 
     def _done_here(self, jobs: list[_Job]) -> bool:
         """Do the jobs on the caller's thread; False if that would keep its loop waiting."""
@@ -266,13 +315,11 @@ class WriterThread:
 
     def _commit(self, batch: list[_Job]) -> list[_Done]:
         try:
-            undo_unfinished(self._db)
-            self._db.execute("BEGIN IMMEDIATE")
-            numbers = self._numbers_now()
-            done = [self._do(job, numbers, alone=len(batch) == 1) for job in batch]
+            done = self._do_together(batch, self._begin()) or self._do_apart(batch, self._begin())
             began = time.perf_counter()
             self._db.execute("COMMIT")
             self._seconds += (time.perf_counter() - began - self._seconds) / 8
+            self._data_version = self._db.data_version()
         except BaseException as error:  # noqa: BLE001 - every waiting caller gets it
             self._recover(error)
             return [_Done(job, error=error) for job in batch]
@@ -280,29 +327,51 @@ class WriterThread:
             self.submit_quietly(_nothing)  # wakes the thread, which folds the log
         return done
 
-    def _do(self, job: _Job, numbers: Numbers, *, alone: bool) -> _Done:
-        """One job; its failure undoes it and nothing else."""
-        if alone:
-            return _Done(job, drive(job.work(self._db, numbers)))
-        self._db.execute("SAVEPOINT job")
-        try:
-            result = drive(job.work(self._db, numbers))
-        except BaseException as error:
-            if isinstance(error, OF_THE_FILE) or not self._db.in_transaction:
-                raise
-            self._db.execute("ROLLBACK TO job")
-            self._db.execute("RELEASE job")
-            return _Done(job, error=error)
-        self._db.execute("RELEASE job")
-        return _Done(job, result)
-
-    def _numbers_now(self) -> Numbers:
-        """The numbers as this connection left them, unless another one has written meanwhile: perhaps a newer program."""
-        version = fetch(self._db, "PRAGMA data_version")[0][0]
-        if self._numbers is None or version != self._data_version:
+    def _begin(self) -> Numbers:
+        """Begin a transaction. The numbers are as this connection left them, unless another one has written meanwhile: perhaps
+        a newer program."""
+        undo_unfinished(self._db)
+        self._db.execute("BEGIN IMMEDIATE")
+        if self._numbers is None or self._db.data_version() != self._data_version:
             self._check(self._db)
-            self._numbers, self._data_version = Numbers(self._db), version
+            self._numbers = Numbers(self._db)
         return self._numbers
+
+    def _do_together(self, batch: list[_Job], numbers: Numbers) -> list[_Done]:
+        """All jobs, one after the other; none if one of several has failed when it had already written something."""
+        done: list[_Done] = []
+        for job in batch:
+            before = self._db.total_changes()
+            try:
+                done.append(_Done(job, drive(job.work(self._db, numbers))))
+            except BaseException as error:
+                if len(batch) == 1 or self._is_lost(error):
+                    raise
+                if self._db.total_changes() != before:
+                    self._numbers = None
+                    return []
+                done.append(_Done(job, error=error))
+        return done
+
+    def _do_apart(self, batch: list[_Job], numbers: Numbers) -> list[_Done]:
+        """All jobs; the failure of one undoes it and nothing else."""
+        done: list[_Done] = []
+        for job in batch:
+            self._db.execute("SAVEPOINT job")
+            try:
+                done.append(_Done(job, drive(job.work(self._db, numbers))))
+            except BaseException as error:
+                if self._is_lost(error):
+                    raise
+                self._db.execute("ROLLBACK TO job")
+                numbers.let_go_all()
+                done.append(_Done(job, error=error))
+            self._db.execute("RELEASE job")
+        return done
+
+    def _is_lost(self, error: BaseException) -> bool:
+        """Whether nothing of the transaction can be saved."""
+        return isinstance(error, OF_THE_FILE) or not self._db.in_transaction
 
     def _recover(self, error: BaseException) -> None:
         """Leave no transaction open; after the disk has failed, begin with a fresh connection."""

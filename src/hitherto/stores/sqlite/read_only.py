@@ -14,7 +14,14 @@ from typing import NoReturn
 import apsw
 
 from hitherto.errors import StoreUnavailable
-from hitherto.stores.sqlite.connection import READING_KIB, check_version, fetch, patience, translate_errors
+from hitherto.stores.sqlite.connection import (
+    READING_KIB,
+    check_version,
+    fetch,
+    keep_plans,
+    patience,
+    translate_errors,
+)
 
 WITHOUT_LOCKS = "unix-none"
 LOOK = "SELECT count(*) FROM sqlite_schema"
@@ -51,6 +58,7 @@ def _opened(name: str, flags: int = 0, *, vfs: str | None = None) -> apsw.Connec
     db = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | flags, vfs=vfs)
     try:
         db.set_busy_handler(patience(lambda: True))
+        keep_plans(db)
         if vfs is not None:
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             fetch(db, "PRAGMA locking_mode = EXCLUSIVE")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Iterator, MutableMapping, Sequence
-from contextlib import suppress
-from itertools import islice, product
-from typing import Any, NamedTuple, cast
+from itertools import chain, groupby, islice, product
+from operator import itemgetter
+from typing import Any, cast
 
 import apsw
 import msgspec
 import zstandard
 
 from hitherto.edits.batches import EditBatch, has_any
+from hitherto.edits.reach import GENERATIONS, ReachedEdits, reached_edits
 from hitherto.errors import StoreDamaged
 from hitherto.model import (
     Account,
@@ -32,6 +33,7 @@ from hitherto.ports import (
     CURRENT,
     Activity,
     InboxSize,
+    KeptUsage,
     ListKey,
     Match,
     Memo,
@@ -58,8 +60,9 @@ from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
 from hitherto.values.filters import statuses, text_terms
 from hitherto.values.positions import numbers_of, position_of
-from hitherto.values.requests import Request
+from hitherto.values.query.moments import Period
 from hitherto.values.spans import EntryPlace, Span, Spans, Stretch
+from hitherto.values.usage.requests import Request
 from hitherto.values.words import Term
 
 SEQ_BITS = 24
@@ -70,6 +73,10 @@ OWNER = "SELECT num FROM owner WHERE name = ?"
 SESSION = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND id = ?"
 BY_NUM = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND num = ?"
 BY_KEY = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND key = ?"
+LISTED = f"""
+SELECT {", ".join(f"s.{name}" for name in READ)} FROM json_each(?) AS j CROSS JOIN session AS s
+WHERE s.num = j.value AND s.owner = ?
+"""
 CHILDREN = "SELECT num FROM session WHERE owner = ? AND parent = ? ORDER BY created_at, id"
 WITH_PREFIX = "SELECT id FROM session WHERE owner = ? AND id >= ? AND id < ? ORDER BY id LIMIT ?"
 ERASURES = "SELECT mark FROM erased WHERE owner = ? AND session = ?"
@@ -99,28 +106,28 @@ PASSES = """
         SELECT 1 FROM json_each(:needles) AS needle WHERE instr(s.title_words, needle.value) = 0)))
 """
 WALK = f"""
-SELECT s.num, s.order_at, s.id, {PASSES}
+SELECT s.order_at, s.id, s.num, {PASSES}
 FROM session AS s INDEXED BY %s
 WHERE s.owner = :owner AND %s s.archived = :archived AND s.hot = 0
     AND (s.order_at, s.id) < (:order_at, :id) AND s.order_at >= :floor
 ORDER BY s.order_at DESC, s.id DESC LIMIT :examine
 """
 BY_TAG = f"""
-SELECT s.num, d.order_at, d.id, {PASSES}
+SELECT d.order_at, d.id, s.num, {PASSES}
 FROM tag AS d CROSS JOIN session AS s ON s.num = d.session
 WHERE d.owner = :owner AND d.tag = :tag AND d.archived = :archived AND s.hot = 0
     AND (d.order_at, d.id) < (:order_at, :id) AND d.order_at >= :floor
 ORDER BY d.order_at DESC, d.id DESC LIMIT :examine
 """
 ON_DAY = f"""
-SELECT s.num, s.active_at, s.id, {PASSES}
+SELECT s.active_at, s.id, s.num, {PASSES}
 FROM json_each(:nums) AS j CROSS JOIN session AS s
 WHERE s.num = j.value AND s.owner = :owner AND (:archived IS NULL OR s.archived = :archived)
     AND (s.active_at, s.id) < (:order_at, :id) AND s.active_at >= :floor
 ORDER BY s.active_at DESC, s.id DESC LIMIT :examine
 """
 HOT = f"""
-SELECT s.num, s.active_at, s.id, {PASSES}
+SELECT s.active_at, s.id, s.num, {PASSES}
 FROM session AS s INDEXED BY session_hot
 WHERE s.owner = :owner AND s.hot = 1 AND (:archived IS NULL OR s.archived = :archived)
     AND (s.active_at, s.id) < (:order_at, :id) AND s.active_at >= :floor
@@ -140,7 +147,7 @@ DRIVERS = {
     "time": WALK % ("session_time", ""),
 }
 CHANGED = f"""
-SELECT s.num, s.change, s.id, {PASSES} AND (:archived IS NULL OR s.archived = :archived)
+SELECT s.change, s.id, s.num, {PASSES} AND (:archived IS NULL OR s.archived = :archived)
 FROM session AS s WHERE s.owner = :owner AND s.change > :after ORDER BY s.change LIMIT :examine
 """
 COUNT = f"""
@@ -153,6 +160,9 @@ TITLED = f"SELECT {COLUMNS} FROM session WHERE owner = ? AND title_number = ?"
 
 SPANS = (
     "SELECT log, first, last, kind, expands, ord, crc FROM span WHERE session = ? AND name = ? ORDER BY ord"
+)
+SPAN_LISTS = (
+    "SELECT name, log, first, last, kind, expands, ord, crc FROM span WHERE session = ? ORDER BY name, ord"
 )
 CHECKPOINTS = """
 SELECT ord, id, at, reason, message_count, token_count, crc FROM checkpoint WHERE session = ? ORDER BY ord
@@ -207,6 +217,24 @@ SELECT e.pos, e.data, e.marks FROM json_each(:logs) AS j
 CROSS JOIN edits AS e ON e.pos BETWEEN j.value << 24 AND (j.value << 24 | 16777215)
 WHERE e.owner = :owner ORDER BY e.pos
 """
+# The spans of the sessions and their subagents, then the edits of the logs that these are of.
+EDITS_REACHED = """
+WITH RECURSIVE family (top, num, id, depth) AS (
+    SELECT s.id, s.num, s.id, 0 FROM json_each(:ids) AS j CROSS JOIN session AS s ON s.owner = :owner AND s.id = j.value
+    UNION
+    SELECT f.top, c.num, c.id, f.depth + 1 FROM family AS f
+    CROSS JOIN session AS c ON c.owner = :owner AND c.parent = f.id AND c.source IS NOT NULL
+    WHERE f.depth < :generations
+), reached AS MATERIALIZED (
+    SELECT f.top, f.num, p.name, p.ord, p.log, p.first, p.last, p.kind, p.expands
+    FROM family AS f CROSS JOIN span AS p ON p.session = f.num
+)
+SELECT top, num, name, ord, log, first, last, kind, expands, NULL FROM reached
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, r.log, e.pos & 16777215, NULL, NULL, NULL, e.data
+FROM (SELECT DISTINCT log FROM reached) AS r
+CROSS JOIN edits AS e ON e.pos BETWEEN r.log << 24 AND (r.log << 24 | 16777215) AND e.owner = :owner
+"""
 # The marks of all are looked at, the data only of those that have one.
 EDIT_MARKS = "SELECT pos, marks FROM edits WHERE owner = ? ORDER BY pos"
 EDIT_MARKS_OF_LOG = "SELECT pos, marks FROM edits WHERE pos BETWEEN ? AND ? AND owner = ? ORDER BY pos"
@@ -215,10 +243,18 @@ EDITS_DUE = "SELECT log FROM edits_due WHERE owner = ? ORDER BY log LIMIT ?"
 MEMO = "SELECT digest, answer, at FROM memo WHERE owner = ? AND method = ? AND key = ?"
 LIVE = "SELECT data FROM live WHERE session = ?"
 INBOX = "SELECT ord, id, body, crc FROM inbox WHERE session = ? ORDER BY ord"
+SESSION_USAGE = """
+SELECT s.id, s.revision, max(s.head, s.message_count), u.revision, u.body
+FROM json_each(?2) AS j CROSS JOIN session AS s ON s.owner = ?1 AND s.id = j.value LEFT JOIN session_usage AS u ON u.session = s.num
+"""
 INBOX_SIZE = "SELECT count(*), coalesce(sum(length(body)), 0) FROM inbox WHERE session = ?"
 INBOXES = """
 SELECT o.name, s.id FROM session AS s JOIN owner AS o ON o.num = s.owner
 WHERE s.num IN (SELECT session FROM inbox) ORDER BY o.name, s.id
+"""
+RUNNING = """
+SELECT o.name, s.id FROM session AS s JOIN owner AS o ON o.num = s.owner
+WHERE s.status <> 'idle' AND s.status IN ('running', 'waiting') ORDER BY o.name, s.id
 """
 RAW_COPIES = """
 SELECT c.name, c.digest, c.crc, b.data FROM raw_copy AS c LEFT JOIN raw_blob AS b ON b.digest = c.digest
@@ -263,13 +299,8 @@ FEW_ON_A_DAY = 2_000
 LOOKED_AT = 128
 
 
-class _Seen(NamedTuple):
-    """A row of a walk."""
-
-    num: int
-    at: int
-    id: str
-    passes: int
+_Seen = tuple[int, str, int, int]
+"""A row of a walk: its place in the list, the number of the session, and whether it passes."""
 
 
 def position(log: int, seq: int) -> int:
@@ -350,8 +381,9 @@ class SqliteReader:
         archived = {"exclude": (0,), "only": (1,), "include": (0, 1)}[given.archived]
         each = product(archived, doing)
         rows = [self._walk(walk, bound | {"archived": put, "status": status}) for put, status in each]
-        rows.append(self._walk(HOT, bound))
-        merged = heapq.merge(*rows, key=_order, reverse=True)
+        if hot := list(self._walk(HOT, bound)):
+            rows.append(iter(hot))
+        merged = rows[0] if len(rows) == 1 else heapq.merge(*rows, reverse=True)
         return self._take(owner, self._spoken(owner, given, merged), limit, examine)
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
@@ -359,7 +391,8 @@ class SqliteReader:
         found = self._searched(owner).matches(Wanted(num, terms, "title"), None, limit + 1)
         if len(found) > limit:
             return None
-        return [record for each in found for record in self._listed(owner, TITLED, each.number)]
+        rows = (fetch(self._db, TITLED, (num, each.number)) for each in found)
+        return [record for row in chain.from_iterable(rows) if (record := _undamaged(owner, row))]
 
     async def changed(self, owner: str, given: Filter, after: str, limit: int, examine: int) -> Rescan:
         (known,) = numbers_of(after, 1)
@@ -376,14 +409,11 @@ class SqliteReader:
         return int(fetch(self._db, COUNT, self._bound(owner, given) | {"nums": nums})[0][0])
 
     async def spans(self, owner: str, num: int, name: str = CURRENT) -> Spans:
-        rows = fetch(self._db, SPANS, (num, name))
-        size = len(rows)
-        for *span, order, crc in rows:
-            if not is_span(num, *span[:3]):
-                raise StoreDamaged("a span is damaged; run `hitherto doctor`")
-            if crc is not None and crc != checksum(owner, num, name, order, size, *span):
-                raise StoreDamaged("the spans of a session were altered; run `hitherto doctor`")
-        return tuple(Span(*row[:5]) for row in rows)
+        return _whole_spans(owner, num, name, fetch(self._db, SPANS, (num, name)))
+
+    async def span_lists(self, owner: str, num: int) -> dict[str, Spans]:
+        rows = groupby(fetch(self._db, SPAN_LISTS, (num,)), itemgetter(0))
+        return {name: _whole_spans(owner, num, name, [row[1:] for row in group]) for name, group in rows}
 
     async def checkpoints(self, owner: str, num: int) -> list[Checkpoint]:
         rows = fetch(self._db, CHECKPOINTS, (num,))
@@ -397,7 +427,7 @@ class SqliteReader:
     async def payloads(self, owner: str, stretches: Sequence[Stretch]) -> list[bytes]:
         found: list[bytes] = []
         num = self._owner(owner)
-        for log, first, last, _ in stretches:
+        for log, first, last, *_ in stretches:
             place = (position(log, first), position(log, last), num)
             rows = fetch(self._db, PAYLOADS, place)
             if missing := last - first + 1 - len(rows):
@@ -442,8 +472,11 @@ class SqliteReader:
         limit: int,
         *,
         every: bool = True,
+        without: Sequence[Term] = (),
+        during: Period | None = None,
     ) -> list[Match]:
-        wanted, found = Wanted(self._owner(owner), terms, kind, every), list[Match]()
+        wanted = Wanted(self._owner(owner), terms, kind, every, without, during)
+        found: list[Match] = []
         while len(found) < limit:
             asked = limit - len(found)
             located = self._searched(owner).matches(wanted, before, asked)
@@ -468,6 +501,7 @@ class SqliteReader:
         limit: int,
         *,
         backwards: bool = False,
+        without: Sequence[Term] = (),
     ) -> list[Spot]:
         # Documents of one log are numbered in the order of its entries.
         ends = (position(stretch.log, stretch.first), position(stretch.log, stretch.last))
@@ -475,14 +509,15 @@ class SqliteReader:
         if not first or not last:
             return []
         seqs, numbers = range(stretch.first, stretch.last + 1), range(first[0][0], last[0][0] + 1)
-        wanted, part = Wanted(self._owner(owner), terms, role), Part(stretch.log, seqs, numbers)
+        wanted = Wanted(self._owner(owner), terms, role, without=without)
+        part = Part(stretch.log, seqs, numbers)
         found = self._searched(owner).within(wanted, part, limit, backwards=backwards)
         bound = {"numbers": encode(found).decode(), "owner": self._owner(owner)}
         return [Spot(*row) for row in fetch(self._db, SPOTS, bound)]
 
     async def children(self, owner: str, session_id: str) -> list[Record]:
         nums = fetch(self._db, CHILDREN, (self._owner(owner), session_id))
-        return [record for (num,) in nums for record in self._listed(owner, BY_NUM, num)]
+        return self._listed(owner, [num for (num,) in nums])
 
     async def edits(self, owner: str, logs: Sequence[int]) -> list[EditBatch]:
         bound = {"logs": encode(sorted(set(logs))).decode(), "owner": self._owner(owner)}
@@ -503,6 +538,11 @@ class SqliteReader:
             EditBatch(pos >> SEQ_BITS, pos & SEQ_MASK, fetch(self._db, EDIT_DATA, (pos,))[0][0], marks)
             for pos, marks in found
         ]
+
+    async def edits_reached(self, owner: str, ids: Sequence[str]) -> ReachedEdits:
+        wanted = encode(sorted(set(ids))).decode()
+        bound = {"ids": wanted, "owner": self._owner(owner), "generations": GENERATIONS}
+        return reached_edits(fetch(self._db, EDITS_REACHED, bound))
 
     async def edits_due(self, owner: str, limit: int) -> list[int]:
         return [log for (log,) in fetch(self._db, EDITS_DUE, (self._owner(owner), limit))]
@@ -541,6 +581,9 @@ class SqliteReader:
 
     async def inboxes(self) -> list[tuple[str, str]]:
         return fetch(self._db, INBOXES)
+
+    async def running(self) -> list[tuple[str, str]]:
+        return fetch(self._db, RUNNING)
 
     async def raw_copies(self, owner: str, num: int) -> list[RawCopy]:
         unpack = zstandard.ZstdDecompressor().decompress
@@ -604,6 +647,10 @@ class SqliteReader:
     ) -> list[Request]:
         return statistics.requests(self._db, self._owner(owner), since, until, logs)
 
+    async def session_usage(self, owner: str, ids: Sequence[str]) -> dict[str, KeptUsage]:
+        rows = fetch(self._db, SESSION_USAGE, (self._owner(owner), encode(list(ids)).decode()))
+        return {session_id: KeptUsage(*kept) for session_id, *kept in rows}
+
     async def projects(self, owner: str) -> list[str]:
         return statistics.list_projects(self._db, self._owner(owner))
 
@@ -639,14 +686,14 @@ class SqliteReader:
             "limit": limit,
         }
         rows = fetch(self._db, SILENT, bound)
-        return [SilentChat(at, name, row[1], _undamaged(name, row)) for at, name, *row in rows]
+        return [SilentChat(at, name, row[1], _undamaged(name, tuple(row))) for at, name, *row in rows]
 
     async def duty(self, name: str) -> str | None:
         rows = fetch(self._db, DUTY, (name,))
         return rows[0][0] if rows else None
 
     async def access(self) -> int:
-        return tokens.count_revoked(self._db)
+        return tokens.count_changed(self._db)
 
     async def link(self, owner: str, account: Account) -> Account | None:
         return tokens.find_link(self._db, owner, account)
@@ -680,20 +727,20 @@ class SqliteReader:
             return
         num, day = self._owner(owner), day_number(given.day)
         while some := list(islice(rows, LOOKED_AT)):
-            there = self._searched(owner).among(num, day, [seen.num for seen in some if seen.passes])
-            yield from (seen if seen.num in there else _Seen(seen.num, seen.at, seen.id, 0) for seen in some)
+            there = self._searched(owner).among(num, day, [each for _, _, each, passes in some if passes])
+            yield from ((at, id_, each, int(each in there)) for at, id_, each, _ in some)
 
     def _record(self, owner: str, sql: str, value: Any) -> Record | None:
         rows = fetch(self._db, sql, (self._owner(owner), value))
         return record_of(owner, rows[0]) if rows else None
 
-    def _listed(self, owner: str, sql: str, value: Any) -> Sequence[Record]:
-        """A session for a list; a damaged one is left out and reported only to callers who ask for it."""
-        try:
-            record = self._record(owner, sql, value)
-        except StoreDamaged:
-            return ()
-        return () if record is None else (record,)
+    def _listed(self, owner: str, nums: Sequence[int]) -> list[Record]:
+        """Sessions for a list, in this order; damaged ones are left out and reported only to callers who ask for them."""
+        rows = fetch(self._db, LISTED, (encode(nums).decode(), self._owner(owner)))
+        found = {row[0]: row for row in rows}
+        return [
+            record for num in nums if num in found and (record := _undamaged(owner, found[num])) is not None
+        ]
 
     def _bound(self, owner: str, given: Filter) -> dict[str, Any]:
         """The parameters of `PASSES`; NULL asks for nothing."""
@@ -724,31 +771,46 @@ class SqliteReader:
         return max(bounds) if bounds and not fetch(self._db, AHEAD, (self._owner(owner),)) else 0
 
     def _walk(self, sql: str, bound: dict[str, Any]) -> Iterator[_Seen]:
-        return (_Seen(*row) for row in cast("Iterator[tuple[Any, ...]]", self._db.execute(sql, bound)))
+        return cast("Iterator[_Seen]", self._db.execute(sql, bound))
 
     def _take(self, owner: str, rows: Iterator[_Seen], limit: int, examine: int) -> Scan:
         """The first rows that pass; one more is looked for, to know whether there is more."""
-        records: list[Record] = []
-        last: ListKey | None = None
-        for examined, seen in enumerate(rows, 1):
-            if seen.passes and len(records) == limit:
-                return Scan(records, last, ended=False)
-            last = ListKey(seen.at, seen.id)
-            if seen.passes:
-                records += self._listed(owner, BY_NUM, seen.num)
+        nums: list[int] = []
+        last: tuple[int, str] | None = None
+        ended = True
+        for examined, (at, id_, num, passes) in enumerate(rows, 1):
+            if passes and len(nums) == limit:
+                ended = False
+                break
+            last = at, id_
+            if passes:
+                nums.append(num)
             if examined == examine:
-                return Scan(records, last, ended=False)
-        return Scan(records, last, ended=True)
+                ended = False
+                break
+        return Scan(self._listed(owner, nums), None if last is None else ListKey(*last), ended)
 
 
 def _match(key: SearchKey, log: int, pos: int | None) -> Match:
     return Match(key, log, None if pos is None else EntryPlace(log, pos & SEQ_MASK))
 
 
-def _undamaged(owner: str, row: Sequence[Any]) -> Record | None:
-    with suppress(StoreDamaged):
-        return record_of(owner, tuple(row))
-    return None
+def _whole_spans(owner: str, num: int, name: str, rows: Sequence[Sequence[Any]]) -> Spans:
+    """The spans of a list. `StoreDamaged` if they are not what was written."""
+    size = len(rows)
+    for *span, order, crc in rows:
+        if not is_span(num, *span[:3]):
+            raise StoreDamaged("a span is damaged; run `hitherto doctor`")
+        if crc is not None and crc != checksum(owner, num, name, order, size, *span):
+            raise StoreDamaged("the spans of a session were altered; run `hitherto doctor`")
+    return tuple(Span(*row[:5]) for row in rows)
+
+
+def _undamaged(owner: str, row: tuple[Any, ...]) -> Record | None:
+    try:
+        return record_of(owner, row)
+    except StoreDamaged:
+        return None
 
 
 def _driver(given: Filter) -> str:
@@ -764,10 +826,6 @@ def _driver(given: Filter) -> str:
         "time": True,
     }
     return next(name for name, holds in asked.items() if holds)
-
-
-def _order(seen: _Seen) -> ListKey:
-    return ListKey(seen.at, seen.id)
 
 
 def _needle(term: Term) -> str:

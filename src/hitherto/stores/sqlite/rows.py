@@ -13,17 +13,12 @@ from hitherto.errors import StoreDamaged
 from hitherto.model import Identity, Lease, Session, decode_entry, decode_json, encode
 from hitherto.ports import Record, Totals
 from hitherto.values import words
-from hitherto.values.checksums import (
-    entry_checksums,
-    is_lease_whole,
-    is_read_whole,
-    read_checksum,
-    session_place,
-)
+from hitherto.values.checksums import entry_checksums, is_lease_whole, read_checksum, session_place
 from hitherto.values.filters import title_text
 
 Columns = tuple[Any, ...]
 MICROS = 1_000_000
+_pack = msgspec.msgpack.Encoder().encode
 
 STORED = (
     "id", "revision", "created_at", "updated_at", "active_at", "cwd", "earlier_cwds", "directories", "project",
@@ -37,6 +32,7 @@ before the last three are checked: `crc` is of them, and `read_at` is written al
 CHECKED = STORED[:-3]
 CRC = len(CHECKED)
 READ_AT = 1 + STORED.index("read_at")
+READ_CRC = READ_AT + 1
 
 READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_expires", "change",
         "heard_at", "heard_revision", "place_crc", "lease_crc")  # fmt: skip
@@ -44,21 +40,26 @@ READ = ("num", *STORED, "lease_holder", "lease_fence", "lease_acquired", "lease_
 
 def columns_of(record: Record) -> Columns:
     """What is stored of a session, in the order of `STORED`."""
+    checked, read_at = checked_columns(record), record.session.read_at
+    read_crc = read_checksum(record.owner, record.num, read_at)
+    return (*checked, crc_of(record.owner, checked), read_at, read_crc)
+
+
+def checked_columns(record: Record) -> Columns:
+    """What `crc` is of, in the order of `CHECKED`."""
     s = record.session
-    checked = (
+    return (
         s.id, s.revision, s.created_at, s.updated_at, record.order_at, _bytes(s.cwd), _json(s.earlier_cwds),
         _json(s.additional_directories), s.project, s.branch, _bytes(s.title), s.title_by, _json(s.earlier_titles),
         _json(s.tags), s.status, int(s.archived), int(s.pinned), s.key, s.agent_id, s.channel, _json(s.identity), s.message_count,
         s.token_count, s.error_count, micros(s.cost), s.bytes, s.last_compaction, s.parent, s.parent_entry,
         s.source, _json(s.meta), record.head, *record.totals,
     )  # fmt: skip
-    read_crc = read_checksum(record.owner, record.num, s.read_at)
-    return (*checked, crc_of(record.owner, *checked), s.read_at, read_crc)
 
 
-def crc_of(owner: Any, *checked: Any) -> int:
+def crc_of(owner: Any, checked: Columns) -> int:
     """The checksum of a session's columns, and of whose it is."""
-    return crc32(msgspec.msgpack.encode((owner, checked)))
+    return crc32(_pack((owner, checked)))
 
 
 def is_whole(seed: int, payload: Any, place_crc: Any, crc: Any, erased: Any) -> bool:
@@ -122,11 +123,11 @@ def record_of(owner: str, row: Columns) -> Record:
 
 
 def _is_right(owner: str, row: Columns) -> bool:
-    crc, place_crc = row[1 + CRC], row[-2]
+    crc, place_crc, read_crc = row[1 + CRC], row[-2], row[READ_CRC]
     return (
-        (crc is None or crc == crc_of(owner, *row[1 : 1 + CRC]))
+        (crc is None or crc == crc_of(owner, row[1 : 1 + CRC]))
         and (place_crc is None or place_crc == session_place(owner, row[1], row[0]))
-        and is_read_whole(owner, row[0], *row[READ_AT : READ_AT + 2])
+        and (read_crc is None or read_crc == read_checksum(owner, row[0], row[READ_AT]))
     )
 
 
@@ -136,10 +137,12 @@ def _record_of(owner: str, row: Columns) -> Record:
      compaction, parent, parent_entry, source, meta, head, log_tokens, log_errors, log_cost, log_bytes, _, read_at,
      _, holder, fence, acquired, expires, change, heard_at, heard_revision, _, _) = row  # fmt: skip
     session = Session(
-        id=id_, revision=revision, created_at=created, updated_at=updated, cwd=_text(cwd),
-        earlier_cwds=texts_of(cwds), additional_directories=texts_of(directories), project=project, branch=branch, title=_text(title), title_by=title_by,
-        earlier_titles=texts_of(earlier), tags=texts_of(tags), status=status, archived=bool(archived),
-        pinned=bool(pinned), key=key, agent_id=agent_id, channel=channel,
+        id=id_, revision=revision, created_at=created, updated_at=updated,
+        cwd=None if cwd is None else cwd.decode("utf-8", "surrogatepass"),
+        earlier_cwds=texts_of(cwds) if cwds else (), additional_directories=texts_of(directories) if directories else (),
+        project=project, branch=branch, title=None if title is None else title.decode("utf-8", "surrogatepass"), title_by=title_by,
+        earlier_titles=texts_of(earlier) if earlier else (), tags=texts_of(tags) if tags else (), status=status,
+        archived=bool(archived), pinned=bool(pinned), key=key, agent_id=agent_id, channel=channel,
         identity=msgspec.convert(decode_json(identity), Identity) if identity else None,
         message_count=messages, token_count=tokens, error_count=errors,
         cost=None if cost is None else cost / MICROS, bytes=size, last_compaction=compaction, parent=parent,
@@ -174,10 +177,6 @@ def title_words(session: Session) -> str | None:
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogatepass")
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "surrogatepass")
 
 
 def _json(value: Any) -> bytes | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
 from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
 from hitherto.stores.sqlite.documents import by_number, by_time
 from hitherto.stores.sqlite.documents.document import SEQ_BITS, Document, Located, Part, Wanted
+from hitherto.stores.sqlite.documents.waiting import Waiting, Written
 from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.read_only import open_read_only
 from hitherto.values import words
@@ -179,6 +180,7 @@ class SearchIndex:
         self._close_by: float | None = None
         self._local = threading.local()
         self._finders: list[apsw.Connection] = []
+        self._waiting = Waiting()
         self._replaced = 0
         self._purge_again = 0.0
         self._thread: threading.Thread | None = None
@@ -287,11 +289,11 @@ class SearchIndex:
             while self._rebuild_step():
                 pass
 
-    def rebuilding(self) -> tuple[int, int] | None:
-        """How many documents are in the order of time, and how many there are; None if all of them are."""
+    def unordered(self, main: apsw.Connection) -> int:
+        """How many documents are not in the order of time yet, with those that are gone by now."""
         db = self._finder()
         found = fetch(db, REBUILT) if fetch(db, IS_REBUILDING) else []
-        return (int(found[0][0]), _newest(self._main_here())) if found else None
+        return _newest(main) - int(found[0][0]) if found else 0
 
     def _rebuild_step(self) -> bool:
         """Put a batch of documents in the order of time; when all of them are, the earlier order goes. Whether there is more."""
@@ -331,6 +333,12 @@ class SearchIndex:
         with self._lock:
             self._index().execute("VACUUM")
             self._fold()
+
+    def written(self, documents: Mapping[int, Written | Document]) -> None:
+        """These were committed, by their numbers."""
+        if documents:
+            self._waiting.add(documents)
+        self.changed()
 
     def changed(self) -> None:
         """There is something new: feed it in the background, when much has come or a second has passed."""
@@ -483,13 +491,16 @@ class SearchIndex:
         """Forget all documents, those in an earlier order too."""
         if fetch(index, IS_REBUILDING):
             index.execute(END_REBUILDING)
+        if self._fed().generation:  # it is not new: what waits may be of another history too
+            self._waiting = Waiting()
         index.execute(by_time.FORGET)
         index.execute(BEGIN_ANEW, (_generation(main),))
 
     def _add(self, index: apsw.Connection, main: apsw.Connection) -> bool:
         """Feed a batch; whether there is more."""
-        upto = _newest(main)
-        batch = _batch(main, self._fed().upto, upto)
+        fed, upto = self._fed().upto, _newest(main)
+        known = self._waiting.take(range(fed + 1, min(upto, fed + BATCH) + 1))
+        batch = _batch(main, fed, upto) if known is None else _known_batch(known, upto)
         table = by_time if _order(index) == BY_TIME else by_number
         table.add(index, batch.documents)
         days.add(index, main, batch.entries)
@@ -683,12 +694,27 @@ def _batch(main: apsw.Connection, after: int, upto: int) -> _Batch:
     return _Batch(documents, spoken, bound, more)
 
 
-def _document(number: int, owner: int, pos: int, entry: Entry | None) -> Document:
+def _known_batch(known: Mapping[int, Written | Document], upto: int) -> _Batch:
+    """The same of documents that need not be read. One that was removed since waits to be dropped, like any other."""
+    documents: list[Document] = []
+    spoken: list[tuple[int, Entry]] = []
+    for number, each in known.items():
+        if isinstance(each, Document):
+            documents.append(each)
+        else:
+            documents.append(_document(number, each.owner, each.pos, each.entry, each.words))
+            spoken.append((each.pos >> SEQ_BITS, each.entry))
+    bound = max(known, default=upto)
+    return _Batch(documents, spoken, bound, bound < upto)
+
+
+def _document(number: int, owner: int, pos: int, entry: Entry | None, text: str | None = None) -> Document:
     """An entry's document. One that cannot be read has no words: it must not keep those behind it from being found."""
     try:
         if entry is not None:
             kind = entry.role if entry.role in ROLES else "other"
-            return Document(number, owner, kind, pos, entry.at, words.searchable(search_text(entry)))
+            said = words.searchable(search_text(entry)) if text is None else text
+            return Document(number, owner, kind, pos, entry.at, said)
     except Exception:  # noqa: BLE001, S110 - whatever it is, it is that entry's
         pass
     return Document(number, owner, "other", pos, 0, "")

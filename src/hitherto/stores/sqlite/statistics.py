@@ -11,12 +11,12 @@ from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.rows import MICROS
 from hitherto.values.facets import COUNT as COUNTED
 from hitherto.values.facets import LISTED, MOST, facets
-from hitherto.values.requests import Request
+from hitherto.values.usage.requests import Request
 
 STATS = """
 SELECT
-    count(*), sum(archived), sum(pinned), sum(message_count), sum(token_count), sum(bytes), sum(cost),
-    sum(error_count), min(created_at), max(updated_at),
+    count(*), sum(archived), sum(pinned), sum(message_count), sum(token_count), sum(bytes), sum(error_count),
+    min(created_at), max(updated_at),
     (SELECT count(*) FROM fact WHERE owner = :owner),
     (SELECT count(*) FROM checkpoint WHERE session IN (SELECT num FROM session WHERE owner = :owner))
 FROM session WHERE owner = :owner
@@ -66,6 +66,14 @@ PUT_COUNTED = """
 INSERT INTO counted (owner, log, head) VALUES (?, ?, ?)
 ON CONFLICT (owner, log) DO UPDATE SET head = max(head, excluded.head)
 """
+# Each request once, as it is where most was written.
+REPORTED = """
+SELECT sum(cost) FROM (SELECT cost, max(output) FROM request WHERE owner = ? AND reported AND cost > 0 GROUP BY key)
+"""
+PUT_SESSION_USAGE = """
+INSERT INTO session_usage (session, revision, body) SELECT num, ?2, ?3 FROM session WHERE num = ?1
+ON CONFLICT (session) DO UPDATE SET revision = excluded.revision, body = excluded.body WHERE revision <= excluded.revision
+"""
 LOGS_OF = "SELECT log FROM span WHERE session = ?1 UNION SELECT ?1"
 DROP_REQUESTS = "DELETE FROM request WHERE owner = ?1 AND pos BETWEEN ?2 << 24 AND ?2 << 24 | 16777215"
 DROP_COUNTED = "DELETE FROM counted WHERE owner = ?1 AND log = ?2"
@@ -73,7 +81,7 @@ DROP_COUNTED = "DELETE FROM counted WHERE owner = ?1 AND log = ?2"
 
 def count_all(db: apsw.Connection, owner: int) -> Json:
     """See `ports.Reader.stats`."""
-    row = fetch(db, STATS, {"owner": owner})[0]
+    row, ((cost,),) = fetch(db, STATS, {"owner": owner})[0], fetch(db, REPORTED, (owner,))
     (
         sessions,
         archived,
@@ -81,7 +89,6 @@ def count_all(db: apsw.Connection, owner: int) -> Json:
         messages,
         tokens,
         size,
-        cost,
         errors,
         oldest,
         newest,

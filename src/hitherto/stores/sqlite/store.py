@@ -22,7 +22,7 @@ from hitherto.errors import (
 )
 from hitherto.ids import now_ms
 from hitherto.model import Json
-from hitherto.ports import Health, Mode, Now, Reader, Writer
+from hitherto.ports import Ahead, Health, Mode, Now, Reader, Writer
 from hitherto.stores.sqlite import check as checks
 from hitherto.stores.sqlite.commit_queue import Numbers, WriterThread
 from hitherto.stores.sqlite.connection import (
@@ -33,6 +33,8 @@ from hitherto.stores.sqlite.connection import (
     translate_errors,
     undo_unfinished,
 )
+from hitherto.stores.sqlite.documents.document import Document
+from hitherto.stores.sqlite.documents.waiting import Written
 from hitherto.stores.sqlite.migrate import check_writer, migrate, shipped, version
 from hitherto.stores.sqlite.read_only import NoWriter, Stillness, can_be_written, open_read_only
 from hitherto.stores.sqlite.read_tx import SqliteReader
@@ -110,7 +112,7 @@ class SqliteStore:
     def _index_path(self) -> Path:
         return self._path.with_name(self._path.name + "-search")
 
-    async def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[Reader], Awaitable[T]], ahead: Ahead | None = None) -> T:
         try:
             return self._read(work, None)
         except NeedsThread as needs:
@@ -149,13 +151,16 @@ class SqliteStore:
         work: Callable[[Writer], Awaitable[T]],
         about: str | None = None,
     ) -> T:
+        written: dict[int, Written | Document] = {}
+
         def job(db: apsw.Connection, numbers: Numbers) -> Awaitable[T]:
-            return work(SqliteWriter(db, self._index, self._now, self._owners, numbers))
+            written.clear()  # it may be done again
+            return work(SqliteWriter(db, self._index, self._now, self._owners, numbers, written))
 
         with translate_errors(self._path):
             result: T = await self._writer.submit(job)
         self._ring()
-        self._index.changed()
+        self._index.written(written)
         return result
 
     async def wait(self, owner: str, after: str, seconds: float) -> str:
@@ -200,17 +205,23 @@ class SqliteStore:
         if not self._read_only:
             await asyncio.to_thread(self._clean, thoroughly)
 
+    async def unordered(self) -> int:
+        with translate_errors(self._path):
+            return self._index.unordered(self._reader())
+
     async def about(self) -> Json:
         with translate_errors(self._path):
             db = self._reader()
             size = fetch(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-        return {
+        about = {
             "kind": "sqlite",
             "path": str(self._path),
             "sqlite": apsw.sqlite_lib_version(),
             "schema": shipped()[-1].version,
             "bytes": size[0][0],
         }
+        left = await self.unordered()
+        return {**about, "unordered": left} if left else about
 
     def close(self) -> None:
         """Finish what was submitted, then let go of the files."""

@@ -16,10 +16,12 @@ from hitherto.model import Account, Checkpoint, Fact, Lease, Pending, Token, enc
 from hitherto.ports import CURRENT, Memo, Now, PackedCopy, RawCopy, Record, Row, packed
 from hitherto.stores.sqlite import facts as fact_rows
 from hitherto.stores.sqlite import statistics, tokens
-from hitherto.stores.sqlite.commit_queue import Numbers
+from hitherto.stores.sqlite.commit_queue import Left, Numbers
 from hitherto.stores.sqlite.connection import fetch
+from hitherto.stores.sqlite.documents.document import Document
+from hitherto.stores.sqlite.documents.waiting import Written
 from hitherto.stores.sqlite.read_tx import SEQ_MASK, SqliteReader, position
-from hitherto.stores.sqlite.rows import CRC, STORED, columns_of, micros, texts_of, title_words
+from hitherto.stores.sqlite.rows import STORED, checked_columns, columns_of, crc_of, texts_of, title_words
 from hitherto.stores.sqlite.search_index import SearchIndex
 from hitherto.values.checksums import (
     beside_checksum,
@@ -31,10 +33,11 @@ from hitherto.values.checksums import (
     session_place,
 )
 from hitherto.values.facets import Traits, count_changes, traits_of
-from hitherto.values.requests import Request
 from hitherto.values.spans import EntryPlace, Span
+from hitherto.values.usage.requests import Request
 
 MANY_HOT = 32
+COST = STORED.index("cost")
 
 NEW_OWNER = "INSERT INTO owner (name) VALUES (?)"
 INSERT = f"""
@@ -63,6 +66,7 @@ WHERE num = ?
 """
 # Only a session that is not hot yet touches the index of hot ones.
 HEAT = "UPDATE session SET hot = 1 WHERE num = ? AND hot = 0 AND order_at <> active_at"
+IS_HOT = "SELECT hot FROM session WHERE num = ?"
 HOT = "SELECT num FROM session INDEXED BY session_hot WHERE owner = ? AND hot = 1"
 COOL_TAGS = "UPDATE tag SET order_at = (SELECT active_at FROM session WHERE num = ?1) WHERE session = ?1"
 COOL = "UPDATE session SET order_at = active_at, hot = 0 WHERE num = ?"
@@ -173,28 +177,42 @@ DELETE FROM raw_blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM raw_copy WH
 
 
 class SqliteWriter(SqliteReader):
-    """See `ports.Writer`."""
+    """See `ports.Writer`. The documents that it makes for the search index are noted in `written`."""
 
     def __init__(
-        self, db: apsw.Connection, index: SearchIndex, now: Now, owners: dict[str, int], numbers: Numbers
+        self,
+        db: apsw.Connection,
+        index: SearchIndex,
+        now: Now,
+        owners: dict[str, int],
+        numbers: Numbers,
+        written: dict[int, Written | Document],
     ) -> None:
         # What is learned here stays here: an owner made in this transaction may yet be rolled back.
         super().__init__(db, index, now, ChainMap({}, owners))
         self._numbers = numbers
+        self._written = written
+        self._changed: set[int] = set()
+
+    async def session(self, owner: str, session_id: str) -> Record | None:
+        left = self._numbers.left((owner, session_id))
+        return await super().session(owner, session_id) if left is None else left.record
 
     async def insert(self, record: Record) -> Record:
         owner = self._known_owner(record.owner)
         change = self._numbers.next_change(owner)
         text = title_words(record.session)
-        title = (self._numbers.next_document(), text) if text is not None else (None, None)
+        title = (None, None) if text is None else (self._numbers.next_document(), text)
         self._db.execute(UNBURY, (owner, record.session.id))
         num = fetch(self._db, NEXT_NUM)[0][0]
         place = session_place(record.owner, record.session.id, num)
         made = replace(record, num=num, change=change)
+        self._title_written(title[0], owner, made, text)
         values = (owner, record.order_at, change, "create", *title, place)
         self._db.execute(INSERT, (num, *values, *_heard(made), *columns_of(made)))
         self._put_tags(owner, made)
         self._count(owner, None, traits_of(made.session))
+        self._let_go(made)
         return made
 
     async def rewrite(self, record: Record, kind: str) -> Record:
@@ -206,45 +224,51 @@ class SqliteWriter(SqliteReader):
         self._db.execute(DROP_TAGS, (record.num,))
         self._put_tags(owner, record)
         self._put_title(record)
+        self._let_go(record)
         return replace(record, change=change)
 
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
         owner, s = self._known_owner(record.owner), record.session
         change = self._numbers.next_change(owner)
-        entries = list(self._entries(owner, record, rows))
+        known = self._numbers.left((record.owner, s.id))
         try:
-            self._db.executemany(ADD_ENTRY, entries)
+            self._db.executemany(ADD_ENTRY, list(self._entries(owner, record, rows)))
         except apsw.ConstraintError:
             raise AlreadyExists("the session already has an entry of this id") from None
+        checked = checked_columns(record)
         self._db.execute(
             ADVANCE,
             (
                 change, s.revision, s.updated_at, record.order_at, s.message_count, s.token_count, s.error_count,
-                micros(s.cost), s.bytes, record.head, *record.totals, columns_of(record)[CRC], _heard(record)[1],
+                checked[COST], s.bytes, record.head, *record.totals, crc_of(record.owner, checked), _heard(record)[1],
                 record.num,
             ),
         )  # fmt: skip
         if record.silent_since is not None:
             self._db.execute(PUT_HEARD_AT, (record.silent_since, record.num))
-        self._db.execute(HEAT, (record.num,))
-        if self._db.changes():
-            self._cool_some(owner)
-        return replace(record, change=change)
+        hot = (known is not None and known.hot) or self._heat(owner, record.num)
+        grown = replace(record, change=change)
+        self._leave(grown, hot=hot)
+        return grown
 
     async def put_lease(self, record: Record, lease: Lease) -> None:
         crc = lease_checksum(record.owner, record.num, lease)
         bound = (lease.holder, lease.fence, lease.acquired_at, lease.expires_at, crc, record.num)
         self._db.execute(PUT_LEASE, bound)
+        self._let_go(record)
 
     async def put_read_at(self, record: Record, at: int) -> None:
         crc = read_checksum(record.owner, record.num, at)
         self._db.execute(PUT_READ_AT, (at, crc, record.num))
+        self._let_go(record)
 
     async def put_heard_at(self, record: Record, at: int) -> None:
         self._db.execute(PUT_SILENT_SINCE, (at, record.session.revision, record.num))
+        self._let_go(record)
 
     async def put_silent_since(self, record: Record, at: int) -> None:
         self._db.execute(PUT_SILENT_SINCE, (at, None, record.num))
+        self._let_go(record)
 
     async def put_spans(self, owner: str, num: int, spans: Sequence[Span], name: str = CURRENT) -> None:
         self._db.execute(DROP_SPANS, (num, name))
@@ -290,6 +314,7 @@ class SqliteWriter(SqliteReader):
         }
         logs = [log for (log,) in fetch(self._db, statistics.LOGS_OF, (record.num,))]
         self._db.execute(BURY, bound)
+        self._let_go(record)
         statistics.drop_requests(self._db, owner, logs)
 
     async def collect(self, batch: int) -> int:
@@ -345,6 +370,9 @@ class SqliteWriter(SqliteReader):
     async def put_token(self, token: Token, digest: bytes) -> None:
         tokens.put_token(self._db, token, digest)
 
+    async def note_token_use(self, token_id: str, at: int) -> None:
+        tokens.note_use(self._db, token_id, at)
+
     async def revoke_token(self, token_id: str, at: int) -> bool:
         return tokens.revoke_token(self._db, token_id, at)
 
@@ -383,6 +411,9 @@ class SqliteWriter(SqliteReader):
     ) -> None:
         statistics.put_requests(self._db, self._known_owner(owner), log, head, requests, gone)
 
+    async def put_session_usage(self, record: Record, body: bytes) -> None:
+        self._db.execute(statistics.PUT_SESSION_USAGE, (record.num, record.session.revision, body))
+
     async def put_root(self, owner: str, root: str, project: str) -> None:
         self._db.execute(PUT_ROOT, (self._known_owner(owner), root, project))
 
@@ -392,7 +423,9 @@ class SqliteWriter(SqliteReader):
         for row in rows:
             seq, crc = row.seq, crc32(row.payload)
             place = seed + seq
-            beside = (self._numbers.next_document(), row.entry.id, *row.totals)
+            number = self._numbers.next_document()
+            beside = (number, row.entry.id, *row.totals)
+            self._written[number] = Written(owner, log | seq, row.entry, len(row.payload), row.words)
             # The second is the same as `entry_checksum`, which would sum the payload again.
             yield (log | seq, owner, *beside, row.payload, crc, crc + place, beside_checksum(place, beside))
 
@@ -419,12 +452,28 @@ class SqliteWriter(SqliteReader):
         self._db.execute(DROP_RAW_COPIES, (num,))
         self._db.executemany(DROP_RAW_BLOB, digests)
 
-    def _cool_some(self, owner: int) -> None:
-        """When many sessions are hot, let the indexes of lists follow."""
-        hot = fetch(self._db, HOT, (owner,))
-        if len(hot) > MANY_HOT:
-            self._db.executemany(COOL_TAGS, hot)
-            self._db.executemany(COOL, hot)
+    def _heat(self, owner: int, num: int) -> bool:
+        """Mark a session as hot, unless the indexes of lists have its place; whether it is. When many are, the indexes follow."""
+        self._db.execute(HEAT, (num,))
+        if self._db.changes():
+            hot = fetch(self._db, HOT, (owner,))
+            if len(hot) > MANY_HOT:
+                self._db.executemany(COOL_TAGS, hot)
+                self._db.executemany(COOL, hot)
+                self._numbers.let_go_all()
+        return bool(fetch(self._db, IS_HOT, (num,))[0][0])
+
+    def _leave(self, record: Record, *, hot: bool) -> None:
+        """Remember a session as it is now, if all that this transaction did with it is known here and reads back the same."""
+        if record.num not in self._changed and record.silent_since == record.heard_at:
+            self._numbers.leave((record.owner, record.session.id), Left(record, hot))
+        else:
+            self._let_go(record)
+
+    def _let_go(self, record: Record) -> None:
+        """The session's row was changed in a way that a record which somebody holds may not have."""
+        self._changed.add(record.num)
+        self._numbers.let_go((record.owner, record.session.id))
 
     def _known_owner(self, owner: str) -> int:
         if not self._owner(owner):
@@ -435,6 +484,7 @@ class SqliteWriter(SqliteReader):
         """Note a change of this kind, with nothing of the session's own."""
         change = self._numbers.next_change(self._known_owner(record.owner))
         self._db.execute(MARK_CHANGE, (change, kind, record.num))
+        self._let_go(record)
 
     def _put_tags(self, owner: int, record: Record) -> None:
         s = record.session
@@ -466,9 +516,14 @@ class SqliteWriter(SqliteReader):
         text = title_words(record.session)
         if text != old:
             self._unindex([number])
-            self._db.execute(
-                NEW_TITLE, (None if text is None else self._numbers.next_document(), text, record.num)
-            )
+            new = None if text is None else self._numbers.next_document()
+            self._db.execute(NEW_TITLE, (new, text, record.num))
+            self._title_written(new, self._known_owner(record.owner), record, text)
+
+    def _title_written(self, number: int | None, owner: int, record: Record, text: str | None) -> None:
+        if number is not None and text is not None:
+            at = record.session.created_at
+            self._written[number] = Document(number, owner, "title", -record.num, at, text)
 
     def _unindex(self, numbers: Sequence[int | None]) -> None:
         gone = [(number,) for number in numbers if number is not None]

@@ -8,29 +8,29 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from hitherto.clean_text import clean
-from hitherto.gateway.dispatch.schema import tokens_of
+from hitherto.edits.changes import EditCounts
 from hitherto.gateway.page.list_query import source_label
 from hitherto.gateway.page.templates import named
 from hitherto.model import Hit, Session, agent_of
-from hitherto.presentation import formats
+from hitherto.presentation import formats, usage
+from hitherto.values.usage.sessions import SessionUsage
 
 UNTITLED = "Untitled session"
-STATUSES = {"running": "running", "waiting": "waiting for permission", "failed": "failed"}
-WINDOWS = (200_000, 1_000_000)
-"""Common context windows. A session does not record its window, so the smallest that fits is assumed."""
+STATUSES = {
+    "running": "running",
+    "waiting": "waiting for permission",
+    "failed": "failed",
+    "interrupted": "interrupted",
+}
 FULL = 0.8
 
 
 class Context(NamedTuple):
-    """How much of the model's window the context of a session fills."""
+    """How much of the model's window the context of a session fills: `tokens` has `≈` before it if it is estimated."""
 
-    tokens: int
-    window: int
-
-    @property
-    def share(self) -> float:
-        """From 0 to 1."""
-        return min(self.tokens / self.window, 1.0)
+    tokens: str
+    share: float
+    words: str
 
     @property
     def is_full(self) -> bool:
@@ -39,13 +39,17 @@ class Context(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a row shows. `found` is the snippet of a search hit with marks; `depth` is its level among forks."""
+    """What a row shows. `messages` are those of the conversation, None if they are not counted yet; `used` says what the
+    session used, if it was counted; `changes` counts what it changed in files. `found` is the snippet of a search hit with
+    marks; `depth` is its level among forks."""
 
     session: Session
     title: str
     origin: str
     status: str | None
-    tokens: int | None
+    failed: bool
+    messages: int | None
+    used: SessionUsage | None
     context: Context | None
     unread: bool
     age: str
@@ -53,27 +57,31 @@ class Row(NamedTuple):
     found: Markup | None = None
     more: int = 0
     depth: int = 0
+    changes: EditCounts | None = None
 
 
-def row(session: Session, now: int) -> Row:
+def row(session: Session, now: int, used: SessionUsage | None = None) -> Row:
     """The row of a session."""
-    tokens = tokens_of(session) or None
+    failed = session.status == "idle" and used is not None and used.failed
+    said = session.message_count if session.last_compaction is None else None
     return Row(
         session=session,
         title=clean(session.title or "").strip() or UNTITLED,
         origin=source_label(agent_of(session)),
-        status=STATUSES.get(session.status),
-        tokens=tokens,
-        context=None if tokens is None else _context(tokens),
+        status=STATUSES.get("failed" if failed else session.status),
+        failed=failed,
+        messages=said if used is None else used.messages,
+        used=used,
+        context=None if used is None or not used.messages else _context(used),
         unread=session.read_at is not None and session.read_at < session.updated_at,
         age=formats.age(session.updated_at, now),
         address=address(session.id),
     )
 
 
-def hit_row(hit: Hit, now: int) -> Row:
+def hit_row(hit: Hit, now: int, used: SessionUsage | None) -> Row:
     """The row of a session in which something was found."""
-    shown = row(hit.session, now)
+    shown = row(hit.session, now, used)
     if hit.entry is None:
         return shown
     return shown._replace(
@@ -92,8 +100,13 @@ def address(session_id: str, entry: str | None = None, branch: str | None = None
     return f"{start}at={named(entry)}#m-{named(entry)}"
 
 
-def _context(tokens: int) -> Context:
-    return Context(tokens, next((window for window in WINDOWS if tokens <= window), tokens))
+def _context(used: SessionUsage) -> Context:
+    about = "≈" if used.context_estimated else ""
+    return Context(
+        tokens=f"{about}{formats.count(used.context_tokens)}",
+        share=min(used.context_tokens / used.window, 1.0),
+        words=usage.context(used),
+    )
 
 
 def _marked(hit: Hit) -> Iterator[Markup]:

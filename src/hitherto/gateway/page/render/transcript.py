@@ -60,6 +60,11 @@ class Message(NamedTuple):
     begins: bool = False
 
     @property
+    def label(self) -> str:
+        """Who speaks, or what begins here."""
+        return "Compacted here" if self.mark and not labels.episode(self.entry) else self.speaker
+
+    @property
     def waits(self) -> bool:
         """Whether a tool call has no result yet."""
         return any(block.kind == "card" and block.value.output is None for block in self.blocks)
@@ -111,7 +116,8 @@ def messages(
         if not blocks and made and outputs.took(entry):  # it is all in the cards of its calls
             made[-1] = made[-1]._replace(until=entry.id)
             continue
-        speaker = labels.sender_name(entry) or SPEAKERS[entry.role]
+        episode = labels.episode(entry) if at in marked else ""
+        speaker = episode or labels.sender_name(entry) or SPEAKERS[entry.role]
         same = bool(made) and entry.role == "assistant" == made[-1].entry.role and not made[-1].mark
         made.append(
             Message(entry, speaker, blocks, entry.id, at, mark=at in marked, same=same and at not in marked)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.errors import InvalidCursor, SessionNotFound
+from hitherto.errors import InvalidCursor, InvalidQuery, SessionNotFound
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.list_query import ListQuery
 from hitherto.gateway.page.render.rows import Row, hit_row, row
 from hitherto.gateway.page.views.list_facets import groups
 from hitherto.ids import now_ms
-from hitherto.model import Session
+from hitherto.model import Facets, Found, Session
 from hitherto.values.filters import normal_filter, passes
+from hitherto.values.usage.sessions import SessionUsage
 
 ROWS, HITS = 50, 20
 GENERATIONS = 4
@@ -28,29 +30,56 @@ async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False) -> 
     """
     # Read first: changes while the list is read come again with the changes after this number.
     newest = await caller.sessions.changes.newest(caller.who)
+    refused = None
     try:
-        rows, cursor = await _rows(caller, wanted)
+        listed = await _listed(caller, wanted)
     except InvalidCursor:
-        rows, cursor = await _rows(caller, replace(wanted, cursor=None))
+        listed = await _listed(caller, replace(wanted, cursor=None))
+    except InvalidQuery as error:
+        listed, refused = _Listed([]), f"{error.message[:1].upper()}{error.message[1:]}."
     is_more = in_parts and bool(wanted.cursor or wanted.ids)
+    counted = ListQuery() if refused else wanted
     return templates.page(
         "home.html",
         query=wanted,
-        rows=rows,
-        following=None if cursor is None else wanted.address_with(cursor=cursor),
-        groups=[] if is_more else groups(await caller.sessions.statistics.facets(caller.who), wanted),
+        rows=await _with_changes(caller, listed.rows),
+        found=listed.found,
+        refused=refused,
+        following=None if listed.cursor is None else wanted.address_with(cursor=listed.cursor),
+        groups=[] if is_more else groups(await _facets(caller, counted), wanted),
         newest=newest,
         owner=caller.token.owner,
         writes=caller.may("write"),
     )
 
 
-async def _rows(caller: Caller, wanted: ListQuery) -> tuple[list[Row], str | None]:
+async def _with_changes(caller: Caller, rows: Sequence[Row]) -> list[Row]:
+    counts = await caller.sessions.edits.counts(caller.who, [each.session.id for each in rows])
+    return [each._replace(changes=counts.get(each.session.id)) for each in rows]
+
+
+class _Listed(NamedTuple):
+    """Rows, the cursor of those that follow, and how much a search finds in all, with its first page."""
+
+    rows: list[Row]
+    cursor: str | None = None
+    found: Found | None = None
+
+
+async def _facets(caller: Caller, wanted: ListQuery) -> Facets:
+    """The kinds of what is listed."""
+    return await caller.sessions.index.facets(
+        caller.who, wanted.search or "", given=wanted.filter, order=wanted.order
+    )
+
+
+async def _listed(caller: Caller, wanted: ListQuery) -> _Listed:
     now = now_ms()
     if wanted.ids:
         given = normal_filter(wanted.filter)
-        known = await _read(caller, wanted.ids)
-        return [row(session, now) for session in known if passes(session, given)], None
+        known = [each for each in await _read(caller, wanted.ids) if passes(each, given)]
+        used = await _numbers(caller, known)
+        return _Listed([row(session, now, used.get(session.id)) for session in known])
     if wanted.search is not None:
         found = await caller.sessions.search(
             caller.who,
@@ -59,11 +88,19 @@ async def _rows(caller: Caller, wanted: ListQuery) -> tuple[list[Row], str | Non
             cursor=wanted.cursor,
             limit=HITS,
             order=wanted.order,
+            count=wanted.cursor is None,
         )
-        return [hit_row(hit, now) for hit in found.hits], found.cursor
+        used = await _numbers(caller, [hit.session for hit in found.hits])
+        rows = [hit_row(hit, now, used.get(hit.session.id)) for hit in found.hits]
+        return _Listed(rows, found.cursor, found.found)
     page = await caller.sessions.find(caller.who, wanted.filter, cursor=wanted.cursor, limit=ROWS)
-    origins = await _origins(caller, wanted, page.sessions)
-    return families([row(session, now) for session in (*page.sessions, *origins)]), page.cursor
+    shown = [*page.sessions, *await _origins(caller, wanted, page.sessions)]
+    used = await _numbers(caller, shown)
+    return _Listed(families([row(session, now, used.get(session.id)) for session in shown]), page.cursor)
+
+
+async def _numbers(caller: Caller, shown: Sequence[Session]) -> dict[str, SessionUsage]:
+    return await caller.sessions.spending.numbers(caller.who, [session.id for session in shown])
 
 
 async def _origins(caller: Caller, wanted: ListQuery, sessions: Sequence[Session]) -> list[Session]:

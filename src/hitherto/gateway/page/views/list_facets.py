@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from hitherto.gateway.page.list_query import NATIVE, ListQuery, source_label
+from hitherto.gateway.page.list_query import ListQuery, source_label
 from hitherto.model import Counts, Facets, Status
 from hitherto.presentation import formats
 from hitherto.values.facets import MOST
 
 VISIBLE = 8
 """How many choices of a group are visible; the others are folded."""
-ANY_AGENT = {"source": None, "agent": None}
 
 
 class Choice(NamedTuple):
@@ -21,7 +20,7 @@ class Choice(NamedTuple):
     text: str
     address: str
     chosen: bool
-    many: int | None = None
+    many: str | None = None
     whole: str | None = None
 
 
@@ -48,13 +47,12 @@ class Group(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """A kind of filter: its values with counts, the chosen ones, and the changes of the query that add or remove one."""
+    """A kind of filter: its values with counts, and those that are chosen, which the field `name` of the query has."""
 
     title: str
     counts: Counts
-    chosen: tuple[str | None, ...]
-    choose: Callable[[str], dict[str, Any]]
-    remove: Callable[[str], dict[str, Any]]
+    name: str
+    chosen: tuple[str, ...]
     label: Callable[[str], str] = str
 
 
@@ -62,23 +60,23 @@ def groups(facets: Facets, query: ListQuery) -> list[Group]:
     """All groups that have a choice."""
     made = [
         Group("Sessions", tuple(_whole_list(facets, query))),
-        *(Group(kind.title, tuple(_choices(kind, query))) for kind in _kinds(facets, query)),
+        *(Group(kind.title, tuple(_choices(kind, facets, query))) for kind in _kinds(facets, query)),
     ]
     return [group for group in made if group.choices]
 
 
-def agent_filter(name: str, sources: Counts) -> dict[str, str | None]:
-    """The query parameters for an agent: `source` if its files are read, else `agent`."""
-    return {**ANY_AGENT, "source" if name in dict(sources) else "agent": name}
-
-
 def _whole_list(facets: Facets, query: ListQuery) -> Iterator[Choice]:
-    yield Choice("All", ListQuery(q=query.q).address(), not query.is_faceted, facets.total)
+    everything = ListQuery(q=query.q, best=query.best)
+    yield Choice("All", everything.address(), not query.is_faceted, _many(facets.total, "total", facets))
     yield _status("running", query)
     if query.status not in (None, "running"):
         yield _status(query.status, query)
-    yield Choice("Pinned", query.address_with(pinned=not query.pinned), query.pinned, facets.pinned)
-    yield Choice("Archived", query.address_with(archived=not query.archived), query.archived, facets.archived)
+    pinned, archived = (
+        query.address_with(pinned=not query.pinned),
+        query.address_with(archived=not query.archived),
+    )
+    yield Choice("Pinned", pinned, query.pinned, _many(facets.pinned, "pinned", facets))
+    yield Choice("Archived", archived, query.archived, _many(facets.archived, "archived", facets))
 
 
 def _status(status: Status, query: ListQuery) -> Choice:
@@ -87,52 +85,26 @@ def _status(status: Status, query: ListQuery) -> Choice:
 
 
 def _kinds(facets: Facets, query: ListQuery) -> Iterator[_Kind]:
-    yield _Kind("Day", (), (query.day,), lambda name: {"day": name}, lambda _: {"day": None})
-    yield _Kind(
-        "Agent",
-        facets.agents,
-        (query.agent, None if query.source == NATIVE else query.source),
-        lambda name: agent_filter(name, facets.sources),
-        lambda _: ANY_AGENT,
-        source_label,
-    )
-    yield _Kind(
-        "Project",
-        facets.projects,
-        (query.project,),
-        lambda name: {"project": name},
-        lambda _: {"project": None},
-        formats.folder,
-    )
-    yield _Kind(
-        "Tag",
-        facets.tags,
-        query.tags,
-        lambda name: {"tags": (*query.tags, name)},
-        lambda name: {"tags": tuple(tag for tag in query.tags if tag != name)},
-    )
-    yield _Kind(
-        "Source",
-        _sources(facets),
-        (query.source,),
-        lambda name: {"source": name, "agent": None},
-        lambda _: {"source": None},
-        source_label,
-    )
+    yield _Kind("Day", (), "day", () if query.day is None else (query.day,))
+    yield _Kind("Agent", facets.agents, "agents", query.agents, source_label)
+    yield _Kind("Project", facets.projects, "projects", query.projects, formats.folder)
+    yield _Kind("Tag", facets.tags, "tags", query.tags)
+    yield _Kind("Source", facets.sources, "sources", query.sources, source_label)
 
 
-def _choices(kind: _Kind, query: ListQuery) -> Iterator[Choice]:
+def _choices(kind: _Kind, facets: Facets, query: ListQuery) -> Iterator[Choice]:
     """All choices of a kind. A chosen one is included even if no session has it any more."""
     counts: dict[str, int | None] = dict(kind.counts)
-    counts |= {name: None for name in kind.chosen if name is not None and name not in counts}
+    counts |= {name: None for name in kind.chosen if name not in counts}
     for name, many in counts.items():
-        chosen = name in kind.chosen
-        changes = kind.remove(name) if chosen else kind.choose(name)
-        text = kind.label(name)
-        yield Choice(text, query.address_with(**changes), chosen, many, None if text == name else name)
+        chosen, text = name in kind.chosen, kind.label(name)
+        others = tuple(each for each in kind.chosen if each != name)
+        changes: dict[str, Any] = {kind.name: others if chosen else (*kind.chosen, name)}
+        address = query.address_with(**({"day": None} if kind.name == "day" else changes))
+        told = None if many is None else _many(many, kind.name, facets)
+        yield Choice(text, address, chosen, told, None if text == name else name)
 
 
-def _sources(facets: Facets) -> Counts:
-    """Sessions created here come first; there is no choice if all sessions are."""
-    here = facets.total - sum(many for _, many in facets.sources)
-    return ((NATIVE, here), *facets.sources) if facets.sources and here else facets.sources
+def _many(number: int, field: str, facets: Facets) -> str:
+    """A number of sessions; of more than were counted, at least so many."""
+    return f"{formats.count(number)}{'+' if field in facets.more and number else ''}"

@@ -14,9 +14,8 @@ from hitherto.gateway.page import templates
 from hitherto.gateway.page.list_query import NATIVE, ListQuery, source_label
 from hitherto.gateway.page.render.charts import Name, Piece, calendar, stacks
 from hitherto.gateway.page.render.rows import row
-from hitherto.gateway.page.views.list_facets import agent_filter
 from hitherto.ids import now_ms
-from hitherto.model import LOCAL, Counts, Facets, Json, Overview, Session, Share, Value
+from hitherto.model import LOCAL, Facets, Json, Overview, Session, Share, Value
 from hitherto.presentation import formats
 from hitherto.values.days import today
 
@@ -84,7 +83,7 @@ async def overview(caller: Caller, wanted: OverviewQuery) -> bytes:
         used=MEASURES[wanted.of],
         sums=_sums(found),
         calendar=calendar({day.day: day.messages for day in whole.days}, year, until),
-        drawn=_Drawn(wanted, facets.sources, found, since, until),
+        drawn=_Drawn(wanted, found, since, until),
         projects=_projects(found),
         longest=_longest(found.longest),
         health=_health(caller, facets, found.store),
@@ -94,10 +93,8 @@ async def overview(caller: Caller, wanted: OverviewQuery) -> bytes:
 class _Drawn:
     """The usage of each day, by agent or by model, with labels and links."""
 
-    def __init__(
-        self, wanted: OverviewQuery, sources: Counts, found: Overview, since: date, until: date
-    ) -> None:
-        self._wanted, self._sources = wanted, sources
+    def __init__(self, wanted: OverviewQuery, found: Overview, since: date, until: date) -> None:
+        self._wanted = wanted
         shares = found.by_agent if wanted.by == "agent" else found.by_model
         self.stacks = stacks(
             ((each.day, each.name or UNKNOWN, self._value(each)) for each in shares), since, until
@@ -124,10 +121,10 @@ class _Drawn:
         known = self._agent_filter(name.name)
         return ListQuery().address_with(**known) if known else None
 
-    def _agent_filter(self, name: str | None) -> dict[str, str | None]:
+    def _agent_filter(self, name: str | None) -> dict[str, tuple[str, ...]]:
         if self._wanted.by != "agent" or name is None:
             return {}
-        return {"source": NATIVE} if name == UNKNOWN else agent_filter(name, self._sources)
+        return {"sources": (NATIVE,)} if name == UNKNOWN else {"agents": (name,)}
 
     def _value(self, share: Share) -> float:
         return share.tokens if self._wanted.of == "tokens" else share.cost or 0.0
@@ -148,7 +145,7 @@ def _projects(found: Overview) -> list[Length]:
     return [
         Length(
             formats.folder(each.project),
-            ListQuery().address_with(project=each.project),
+            ListQuery().address_with(projects=(each.project,)),
             f"{formats.count(each.messages)} {formats.plural(each.messages, 'message')}, {formats.counted(each.sessions, 'session')}",
             round(100 * each.messages / most, 1),
         )

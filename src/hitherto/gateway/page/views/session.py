@@ -36,6 +36,7 @@ async def session_page(caller: Caller, request: WindowRequest, run: Run, *, answ
     session = await home.get(caller.who, request.session)
     window = await read_window(home, caller.who, request)
     children = await children_of(home, caller.who, session, window.entries, now_ms())
+    used = (await home.spending.numbers(caller.who, [session.id])).get(session.id)
     live = None if window.after else await _live_message(home, caller, session)
     may = {
         "writes": caller.may("write"),
@@ -44,10 +45,11 @@ async def session_page(caller: Caller, request: WindowRequest, run: Run, *, answ
         "permits": caller.may("commands"),
         "question": await question_of(home, caller.who, session),
         "apart": is_ephemeral(session.id),
+        "changes": (await home.edits.counts(caller.who, [session.id])).get(session.id),
         "branches": len(await home.branches.known(caller.who, session.id)),
         "failure": None if window.after else await _failure(home, caller, session),
     }
-    return await run(_render, session, window, children, request, live, newest, may)
+    return await run(_render, row(session, now_ms(), used), window, children, request, live, newest, may)
 
 
 async def message(caller: Caller, session_id: str, entry_id: str, form: str, run: Run) -> bytes:
@@ -86,7 +88,7 @@ async def _failure(home: Sessions, caller: Caller, session: Session) -> str | No
 
 
 def _render(
-    session: Session,
+    shown: Row,
     window: MessageWindow,
     children: dict[str, Row],
     request: WindowRequest,
@@ -96,9 +98,9 @@ def _render(
 ) -> bytes:
     return templates.page(
         "session.html",
-        row=row(session, now_ms()),
-        session=session,
-        messages=messages_of(window, children, runs=session.status in RUNNING),
+        row=shown,
+        session=shown.session,
+        messages=messages_of(window, children, runs=shown.session.status in RUNNING),
         window=window,
         saying=None if live is None else messages([live])[0],
         request=request,

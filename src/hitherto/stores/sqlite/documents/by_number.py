@@ -71,7 +71,9 @@ def _own(document: Document) -> str:
 
 def _query(own: Sequence[str | None], wanted: Wanted) -> str:
     belongs = " AND ".join(f'"{name}"' for name in own if name)
-    return " AND ".join(filter(None, (f"own:({belongs})", _terms(wanted))))
+    found = " AND ".join(filter(None, (f"own:({belongs})", _terms(wanted))))
+    left_out = " OR ".join(words.fts_match([term]) for term in wanted.without)
+    return f"(({found}) NOT ({left_out}))" if left_out else found
 
 
 def _terms(wanted: Wanted) -> str:

@@ -72,11 +72,11 @@ DROP = "DELETE FROM said WHERE rowid = ?"
 DROP_PLACE = "DELETE FROM place WHERE key = ?"
 _FIND = """
 SELECT p.key, p.number, p.pos FROM said AS s CROSS JOIN place AS p
-WHERE s.said MATCH ? AND s.rowid < ? AND p.key = s.rowid ORDER BY s.rowid
+WHERE s.said MATCH ? AND s.rowid < ? AND s.rowid >= ? AND p.key = s.rowid ORDER BY s.rowid
 """
 FIND = f"{_FIND} DESC LIMIT ?"
 FIND_ALL = _FIND
-ARE_FEW = "SELECT rowid FROM said WHERE said MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"
+ARE_FEW = "SELECT rowid FROM said WHERE said MATCH ? AND rowid < ? AND rowid >= ? ORDER BY rowid DESC LIMIT ?"
 FIND_PART = """
 SELECT p.key, p.number, p.pos FROM said AS s CROSS JOIN place AS p WHERE s.said MATCH ? AND p.key = s.rowid
 """
@@ -84,8 +84,9 @@ SELECT p.key, p.number, p.pos FROM said AS s CROSS JOIN place AS p WHERE s.said 
 
 def add(index: apsw.Connection, documents: Iterable[Document]) -> None:
     """Add documents that are not there yet. In the order of their keys: FTS5 writes what it has at each step back."""
-    ordered = sorted(documents, key=lambda each: (words.said_at(each.at), each.number))
-    rows = sorted(zip(_keys(index, ordered), ordered, strict=True))
+    ordered = sorted((words.said_at(each.at), each.number, each) for each in documents)
+    keys = _keys(index, [at for at, _, _ in ordered])
+    rows = sorted((key, document) for key, (_, _, document) in zip(keys, ordered, strict=True))
     index.executemany(ADD_PLACE, [(key, document.number, document.pos) for key, document in rows])
     index.executemany(ADD, [(key, _words(document)) for key, document in rows])
 
@@ -99,11 +100,20 @@ def drop(index: apsw.Connection, numbers: Sequence[int]) -> None:
 
 def find(db: apsw.Connection, wanted: Wanted, below: int | None, limit: int) -> list[Found]:
     """The newest documents, from strictly below a key."""
-    bound, query = NO_BOUND if below is None else below, _query(wanted)
-    if _are_few(db, wanted, bound):
-        rows = fetch(db, FIND_ALL, (query, bound))
+    bounds, query = _bounds(wanted, NO_BOUND if below is None else below), _query(wanted)
+    if _are_few(db, wanted, bounds):
+        rows = fetch(db, FIND_ALL, (query, *bounds))
         return [Found(*row) for row in reversed(rows[-limit:])]
-    return [Found(*row) for row in fetch(db, FIND, (query, bound, limit))]
+    return [Found(*row) for row in fetch(db, FIND, (query, *bounds, limit))]
+
+
+def _bounds(wanted: Wanted, below: int) -> tuple[int, int]:
+    """The key below which documents are wanted, and the one from which on."""
+    if wanted.during is None:
+        return below, 0
+    after, before = map(words.said_at, wanted.during)
+    # One more: what was said after the end of time is kept as if it were said at it.
+    return min(below, before + 1 << TIE_BITS), after << TIE_BITS
 
 
 def within(db: apsw.Connection, wanted: Wanted, part: Part, limit: int, *, backwards: bool) -> list[int]:
@@ -125,15 +135,14 @@ def is_whole(index: apsw.Connection) -> bool:
     return fetch(index, STRAYS) == [(0, 0)]
 
 
-def _keys(index: apsw.Connection, ordered: Sequence[Document]) -> list[int]:
-    """A free key for each of these documents, which are in the order of time."""
-    moments = encode(sorted({words.said_at(document.at) for document in ordered})).decode()
+def _keys(index: apsw.Connection, said: Sequence[int]) -> list[int]:
+    """A free key for each of the documents that were said at these moments, which are in order."""
+    moments = encode(list(dict.fromkeys(said))).decode()
     taken = {row[0] for row in fetch(index, TAKEN, (moments,))}
     free: dict[int, int] = dict(fetch(index, CROWDED, (moments,)))
     crowded: dict[int, int] = {}
     keys: list[int] = []
-    for document in ordered:
-        at = words.said_at(document.at)
+    for at in said:
         key, end = free.get(at, at << TIE_BITS), at + 1 << TIE_BITS
         while key in taken or (key >= end and fetch(index, IS_TAKEN, (key,))):
             key += 1
@@ -146,24 +155,28 @@ def _keys(index: apsw.Connection, ordered: Sequence[Document]) -> list[int]:
     return keys
 
 
-def _are_few(db: apsw.Connection, wanted: Wanted, bound: int) -> bool:
+def _are_few(db: apsw.Connection, wanted: Wanted, bounds: tuple[int, int]) -> bool:
     """Whether few documents have one of several words that all must be there. FTS5 meets those at once if it goes from the
     oldest to the newest, in leaps, but backwards it goes through all that have the others."""
     if not wanted.every or len(wanted.terms) + (wanted.kind is not None) < 2:
         return False
     return any(
-        len(fetch(db, ARE_FEW, (_term(wanted.owner, term), bound, FEW + 1))) <= FEW for term in wanted.terms
+        len(fetch(db, ARE_FEW, (_term(wanted.owner, term), *bounds, FEW + 1))) <= FEW for term in wanted.terms
     )
 
 
 def _words(document: Document) -> str:
     """The words of a document, each for its owner alone, and its marks."""
     own = f"{document.owner}{SIGN}"
+    text = document.text.strip(" ")
+    while "  " in text:
+        text = text.replace("  ", " ")
     marks = [_mark(document.owner, f"k{document.kind}")]
     if document.pos >= 0:
         log, seq = document.pos >> SEQ_BITS, document.pos & (1 << SEQ_BITS) - 1
         marks.append(_mark(document.owner, f"l{log}c{seq >> PART_BITS}"))
-    return " ".join((*(own + token for token in document.text.split()), *marks))
+    # All words at once: one by one they would take as long as FTS5 takes for them.
+    return " ".join((own + text.replace(" ", f" {own}"), *marks) if text else marks)
 
 
 def _mark(owner: int, name: str) -> str:
@@ -176,7 +189,9 @@ def _query(wanted: Wanted) -> str:
     kinds = KINDS if wanted.kind is None and not terms else (wanted.kind,) if wanted.kind else ()
     marks = " OR ".join(f'"{_mark(wanted.owner, f"k{kind}")}"' for kind in kinds)
     joined = (" AND " if wanted.every else " OR ").join(terms)
-    return " AND ".join(f"({part})" for part in (marks, joined) if part)
+    found = " AND ".join(f"({part})" for part in (marks, joined) if part)
+    left_out = " OR ".join(_term(wanted.owner, term) for term in wanted.without)
+    return f"(({found}) NOT ({left_out}))" if left_out else found
 
 
 def _term(owner: int, term: Term) -> str:

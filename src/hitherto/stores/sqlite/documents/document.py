@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hitherto.ports import SearchKey
+from hitherto.values.query.moments import Period
 from hitherto.values.words import Term
 
 SEQ_BITS = 24
@@ -42,12 +43,17 @@ class Located(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What is looked for: the owner's documents of a kind with all of the terms, or with any of them."""
+    """What is looked for: the owner's documents of a kind with all of the terms, or with any of them, and with none of `without`.
+
+    `during` is the time that they are wanted of, if they are in the order of time.
+    """
 
     owner: int
     terms: Sequence[Term]
     kind: str | None = None
     every: bool = True
+    without: Sequence[Term] = ()
+    during: Period | None = None
 
 
 class Part(NamedTuple):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from hitherto.limits import NAME_CHARS, is_storable
-from hitherto.model import Usage, Value
+from hitherto.model import Json, Usage, Value, decode_json
 from hitherto.values.days import MICROS, earlier_form
 
 Price = Callable[[str | None, Usage, int], int | None]
@@ -47,6 +49,34 @@ class CountedEntry(Value, frozen=True):
     role: str = "assistant"
     model: str | None = None
     usage: Usage | None = None
+
+
+E_ = TypeVar("E_", bound=CountedEntry)
+
+
+def light(payload: bytes, decoder: msgspec.json.Decoder[E_]) -> E_:
+    """As much of a stored entry as the decoder reads."""
+    try:
+        return decoder.decode(payload)
+    except msgspec.DecodeError:  # lone surrogates, and numbers beyond 64 bits
+        return msgspec.convert(decode_json(payload), decoder.type)
+
+
+class Spent(NamedTuple):
+    """What several requests have used, in whole numbers: costs in millionths of a dollar."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reported: int = 0
+    estimated: int = 0
+    unpriced: int = 0
+
+    def plus(self, other: Spent) -> Spent:
+        """Their sum."""
+        return Spent(*map(int.__add__, self, other))
 
 
 class UsageSum(Value, frozen=True):
@@ -84,6 +114,21 @@ class UsageSum(Value, frozen=True):
     def is_estimated(self) -> bool:
         """Whether some of the cost is estimated."""
         return self.estimated > 0
+
+    @property
+    def fields(self) -> Json:
+        """The same for programs."""
+        return {
+            "requests": self.requests,
+            "input_tokens": self.input,
+            "output_tokens": self.output,
+            "cache_read_tokens": self.cache_read,
+            "cache_write_tokens": self.cache_write,
+            "cost_usd": self.cost,
+            "reported_usd": self.reported,
+            "estimated_usd": self.estimated,
+            "unpriced_requests": self.unpriced,
+        }
 
 
 def request_of(entry: CountedEntry, log: int, seq: int, *, synced: bool, price: Price) -> Request | None:
@@ -131,6 +176,11 @@ def each_once(requests: Iterable[Request], rank: Mapping[int, tuple[int, str]]) 
 
 def sum_of(requests: Iterable[Request]) -> UsageSum:
     """All of them together."""
+    return usage_sum(spent_by(requests))
+
+
+def spent_by(requests: Iterable[Request]) -> Spent:
+    """All of them together, in whole numbers."""
     count = used_in = used_out = read = written = reported = estimated = unpriced = 0
     for request in requests:
         count += 1
@@ -144,15 +194,20 @@ def sum_of(requests: Iterable[Request]) -> UsageSum:
             reported += request.cost
         else:
             estimated += request.cost
+    return Spent(count, used_in, used_out, read, written, reported, estimated, unpriced)
+
+
+def usage_sum(spent: Spent) -> UsageSum:
+    """The same in dollars."""
     return UsageSum(
-        requests=count,
-        input=used_in,
-        output=used_out,
-        cache_read=read,
-        cache_write=written,
-        reported=reported / MICROS,
-        estimated=estimated / MICROS,
-        unpriced=unpriced,
+        requests=spent.requests,
+        input=spent.input,
+        output=spent.output,
+        cache_read=spent.cache_read,
+        cache_write=spent.cache_write,
+        reported=spent.reported / MICROS,
+        estimated=spent.estimated / MICROS,
+        unpriced=spent.unpriced,
     )
 
 

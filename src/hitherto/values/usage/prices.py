@@ -60,6 +60,13 @@ def window_of(name: str) -> int | None:
     return next((window for begins, window in _WINDOWS if begins.match(plain)), None)
 
 
+def listed_name(name: str) -> str:
+    """The name of a model behind that of its provider, as public lists of models have it; as it is if it is not known."""
+    found = _model(name)
+    plain = name.rpartition(":")[2]
+    return plain if found is None else f"{found[0].id}/{plain.rpartition('/')[2]}"
+
+
 def estimate(model: str | None, used: Usage, at: int) -> int | None:
     """About what one request has cost, in millionths of a dollar, at the prices of its day (`at` is in ms).
 

@@ -1,0 +1,1 @@
+"""Queries as people type them: words, fields, and times. Pure."""

@@ -1,0 +1,1 @@
+"""What requests to models, sessions and turns have used, and what that costs. Pure."""
