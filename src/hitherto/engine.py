@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -103,6 +104,10 @@ Event = Delta | Message | ToolProgress | ToolEnded | Heard | Context | Notice | 
 
 
 # What an engine is given
+
+
+running_call: ContextVar[ToolCall | None] = ContextVar("running_call", default=None)
+"""The call that the task of a tool runs, as it is stored: set when `Turn.permit` has allowed it."""
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

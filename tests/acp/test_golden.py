@@ -27,6 +27,7 @@ CALL = {
     "input": {"path": "/p/a.txt"},
     "locations": [{"path": "/p/a.txt", "line": 3}],
 }
+RUN = {"id": "r1", "name": "run_command", "kind": "execute", "input": {"command": "sleep"}}
 SCRIPT: list[Any] = [
     {"thought": "Hm."},
     "I will.",
@@ -101,7 +102,7 @@ async def talk(agent: Talk, folder: Path) -> None:
 async def cancelled(agent: Talk, session: str) -> None:
     """A turn that is cancelled while a command runs in the client's terminal."""
     waiting = agent.on.pop("terminal/wait_for_exit")
-    prompt = await agent.begin_prompt(session, [{"run": "sleep"}])
+    prompt = await agent.begin_prompt(session, [{"call": RUN}, {"permit": True}, {"run": "sleep"}])
     await agent.until(lambda message: message.get("method") == "terminal/wait_for_exit")
     await agent.send(method="session/cancel", params={"sessionId": session})
     await agent.answer(prompt)
@@ -116,7 +117,10 @@ def answered(answer: Json, _: Json) -> Json:
 def kind_of(message: Json, agent: Talk) -> str:
     """What kind of message it is."""
     if message.get("method") == "session/update":
-        return f"update {message['params']['update']['sessionUpdate']}"
+        update = message["params"]["update"]
+        content = update.get("content", ()) if "toolCallId" in update else ()
+        embeds = any(each["type"] == "terminal" for each in content)
+        return f"update {update['sessionUpdate']}{' terminal' if embeds else ''}"
     if "method" in message:
         return str(message["method"])
     return f"{'error' if 'error' in message else 'result'} {agent.methods.get(message['id'], 'of nothing')}"

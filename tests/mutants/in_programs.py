@@ -104,6 +104,13 @@ MUTANTS = (
         "tests/sources/sync/test_sync.py::test_a_second_sync_parses_nothing",
     ),
     mutant(
+        "terminal-replaced-by-text",
+        "acp/protocol/updates.py",
+        '                    fields["content"] = [terminal]  # text would take its place\n',
+        "                    pass\n",
+        "tests/acp/agent/test_terminals.py::test_a_command_of_a_tool_is_embedded_in_its_call_as_the_terminal_of_the_client",
+    ),
+    mutant(
         "proxy-drops-unknown-members",
         "acp/proxy/frames.py",
         '    return {**members, "params": Raw(join_members({**params, "sessionId": session_id}))}',

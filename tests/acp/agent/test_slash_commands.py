@@ -92,7 +92,7 @@ async def test_compact_makes_room_and_shows_where(tmp_path: Path) -> None:
         assert "instead of 40 messages" in texts(agent.updates(session))
         await agent.until(is_update(session, "compaction_update"))
         (row,) = (await agent.call("session/list"))["sessions"]
-        assert row["_meta"]["messageCount"] < 40
+        assert row["_meta"]["messageCount"] == 40
         replayed = await agent.load(session, tmp_path)
         assert len([each for each in replayed if "message_chunk" in each["sessionUpdate"]]) == 40
         with pytest.raises(Refusal) as refused:

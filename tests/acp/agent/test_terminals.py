@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from hitherto.acp.agent import editor_host
 from hitherto.engine import Event, Finished, Message, Turn
 from hitherto.model import Text
 from tests.acp.agent.in_process import Json, Line, opened, serving
+from tests.acp.test_golden import ANSWERS, answered
+from tests.acp.wire import scripted
 from tests.support.scripted_engine import Scripted
 from tests.support.waits import NEVER
 
@@ -71,3 +75,27 @@ async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_given
         else:
             withdrawn = await asked(line, "$/cancel_request")
             assert withdrawn["params"] == {"requestId": create["id"]}
+
+
+async def test_a_command_of_a_tool_is_embedded_in_its_call_as_the_terminal_of_the_client(
+    tmp_path: Path,
+) -> None:
+    call = {"id": "c", "name": "run_command", "kind": "execute", "input": {"command": "make"}}
+    ran = {"result": "made", "output": {"exitCode": 0}}
+    async with scripted(tmp_path, CAPABILITIES) as agent:
+        for method, answer in ANSWERS.items():
+            agent.on[method] = partial(answered, answer)
+        session = await agent.new(tmp_path)
+        script = [{"call": call}, {"permit": True}, {"run": "make"}, {"progress": "made"}, ran, {"run": "ls"}]
+        await agent.prompt(session, script)
+        found = [each for each in agent.updates(session) if each.get("toolCallId") == "c"]
+        terminal = [{"type": "terminal", "terminalId": "a terminal"}]
+        assert [each["content"] for each in found if "content" in each] == [terminal, terminal]
+        assert (found[-1]["status"], found[-1]["rawOutput"]) == ("completed", {"exitCode": 0})
+        assert [each["status"] for each in found].index("in_progress") == 1
+        (replayed,) = [
+            each
+            for each in await agent.load(session, tmp_path)
+            if each["sessionUpdate"] == "tool_call_update"
+        ]
+        assert replayed["content"] == [{"type": "content", "content": {"type": "text", "text": "made"}}]

@@ -159,16 +159,17 @@ class Connection:
             self._presence_task = self.start(self._report_presence())
         client = self.client or Client()
         roots = roots_of(session, cwd, directories)
+        display = await self._make_display(session, client)
         attached = self.session_type(
             self.sessions,
             self.who,
             session,
             self.engine,
-            await self._make_display(session, client),
+            display,
             self.start,
             roots=roots,
             servers=servers,
-            host=editor_host(self.peer, session.id, client, roots, self.start),
+            host=editor_host(self.peer, session.id, client, roots, self.start, display.embed_terminal),
             local=self.offer.local,
             warm=self._warm,
         )

@@ -85,6 +85,7 @@ class SessionDisplay:
         self._buffered: list[tuple[bool, list[str]]] = []
         self._buffered_entry = ""
         self._progress: dict[str, ToolProgress] = {}
+        self._terminals: dict[str, str] = {}
         self._context: Context | None = None
         self._notices: deque[Notice] = deque(maxlen=NOTICES)
         self._reports: deque[Notice] = deque(maxlen=NOTICES)
@@ -128,6 +129,11 @@ class SessionDisplay:
             self.emit(notice)
         else:
             self._reports.append(notice)
+
+    def embed_terminal(self, call_id: str, terminal_id: str) -> None:
+        """The command of a tool call runs in a terminal of this client: it is shown there, while it runs and afterwards."""
+        self._terminals[call_id] = terminal_id
+        self._wake.set()
 
     def refresh(self) -> None:
         """Show changes of the session itself, such as its title."""
@@ -353,13 +359,7 @@ class SessionDisplay:
     # What is not stored
 
     async def _show_rest(self) -> None:
-        while self._progress:
-            _, progress = self._progress.popitem()
-            parts = read_stored(encode({"id": "", "at": 0, "role": "tool", "parts": progress.content})).parts
-            fields: Json = {"toolCallId": progress.id, "status": "in_progress"}
-            if content := content_of(parts):
-                fields["content"] = content
-            await self.update("tool_call_update", fields)
+        await self._show_running_tools()
         if self._context is not None:
             await self._show_usage(self._context)
             self._context = None
@@ -369,6 +369,21 @@ class SessionDisplay:
             notice = self._notices.popleft()
             if self._client.notices and notice.text:
                 await self.update("notice", {"severity": notice.severity, "title": notice.text})
+
+    async def _show_running_tools(self) -> None:
+        """Show where tools run, and what they have put out so far."""
+        while self._terminals:
+            if (line := self._renderer.embed(*self._terminals.popitem())) is not None:
+                await self._send(line)
+        while self._progress:
+            _, progress = self._progress.popitem()
+            if self._renderer.is_embedded(progress.id):
+                continue  # its output is seen in the terminal
+            parts = read_stored(encode({"id": "", "at": 0, "role": "tool", "parts": progress.content})).parts
+            fields: Json = {"toolCallId": progress.id, "status": "in_progress"}
+            if content := content_of(parts):
+                fields["content"] = content
+            await self.update("tool_call_update", fields)
 
     async def _show_usage(self, context: Context) -> None:
         if context.size is None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from hitherto.acp.protocol.initialize import Client
-from hitherto.engine import Finished, Host
+from hitherto.engine import Finished, Host, running_call
 from hitherto.model import Json
 from hitherto.rpc.errors import Gone, Refused
 from hitherto.rpc.peer import Peer
@@ -44,16 +44,18 @@ class _Output(msgspec.Struct, rename="camel"):
 
 
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+Embed = Callable[[str, str], None]
+"""Shows that the command of a tool call, by its id, runs in a terminal of the editor."""
 
 
 def editor_host(
-    peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start
+    peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start, embed: Embed
 ) -> Host | None:
     """The host for a session; None if the editor offers nothing, or tools may touch nothing. `start` starts tasks that end
     with the connection."""
     if not roots or not (client.reads_files or client.writes_files or client.terminals):
         return None
-    return EditorHost(peer, session_id, client, roots, start)
+    return EditorHost(peer, session_id, client, roots, start, embed)
 
 
 async def text_within(roots: tuple[str, ...], host: Host | None, path: str) -> str | None:
@@ -75,10 +77,16 @@ class EditorHost:
     """See `engine.Host`."""
 
     def __init__(
-        self, peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start
+        self,
+        peer: Peer[Any],
+        session_id: str,
+        client: Client,
+        roots: tuple[str, ...],
+        start: Start,
+        embed: Embed,
     ) -> None:
         self._peer, self._session, self._client, self._roots = peer, session_id, client, roots
-        self._start = start
+        self._start, self._embed = start, embed
         self._own: LocalHost | None = None
 
     async def read_text(self, path: str) -> str:
@@ -102,6 +110,8 @@ class EditorHost:
             )
         asked = {"command": SHELL, "args": ["-c", command], "cwd": cwd, "outputByteLimit": output_bytes}
         terminal = await self._create_terminal(asked)
+        if (call := running_call.get()) is not None:
+            self._embed(call.id, terminal["terminalId"])
         try:
             ended = await self._wait_exit(terminal, seconds, show)
             if ended is None:

@@ -25,7 +25,7 @@ def row(session: Session, used: SessionUsage | None) -> Json:
         "updatedAt": rfc3339(session.updated_at),
         "archived": session.archived,
         "_meta": {
-            "messageCount": session.message_count,
+            "messageCount": _message_count(session, used),
             "hasErrors": session.error_count > 0,
             "hitherto/createdAt": rfc3339(session.created_at),
             **_project_fields(session),
@@ -38,6 +38,11 @@ def row(session: Session, used: SessionUsage | None) -> Json:
     if session.additional_directories:
         fields["additionalDirectories"] = session.additional_directories
     return fields
+
+
+def _message_count(session: Session, used: SessionUsage | None) -> int:
+    """Messages of the conversation: a compaction takes none away. Until they are counted, those of the context."""
+    return session.message_count if used is None else max(session.message_count, used.messages)
 
 
 def _usage_fields(used: SessionUsage) -> Json:

@@ -55,6 +55,7 @@ class Renderer:
         self._session = frames.encode(session_id)
         self._client = client
         self._open: dict[str, bool] = {}
+        self._terminals: dict[str, Json] = {}
         self._chunks: dict[type, dict[str, bytes]] = {
             Text: {role: _CHUNK % (self._session, kind.encode()) for role, kind in CHUNKS.items()},
             Thought: dict.fromkeys(CHUNKS, _CHUNK % (self._session, b"agent_thought_chunk")),
@@ -68,6 +69,19 @@ class Renderer:
         """The line of one more chunk of a message."""
         kind = "agent_thought_chunk" if thought else "agent_message_chunk"
         return self.update(kind, {"messageId": entry, "content": {"type": "text", "text": text}})
+
+    def embed(self, call: str, terminal_id: str) -> bytes | None:
+        """The line that shows a running call in a terminal of the client; None if the call does not run."""
+        if call not in self._open:
+            return None
+        self._terminals[call] = terminal = {"type": "terminal", "terminalId": terminal_id}
+        return self.update(
+            "tool_call_update", {"toolCallId": call, "status": "in_progress", "content": [terminal]}
+        )
+
+    def is_embedded(self, call: str) -> bool:
+        """Whether the output of this call is seen in a terminal of the client."""
+        return call in self._terminals
 
     def entries(
         self,
@@ -100,8 +114,9 @@ class Renderer:
         """A `failed` result for every tool call that has none."""
         for number in list(self._open):
             said = {"type": "content", "content": {"type": "text", "text": INTERRUPTED}}
+            terminal = [self._terminals.pop(number)] if number in self._terminals else []
             yield self.update(
-                "tool_call_update", {"toolCallId": number, "status": "failed", "content": [said]}
+                "tool_call_update", {"toolCallId": number, "status": "failed", "content": [*terminal, said]}
             )
         self._open.clear()
 
@@ -114,6 +129,8 @@ class Renderer:
                 return self.update("tool_call", {**fields, **meta})
             case Result():
                 fields = result_fields(part, shows_edit=self._open.pop(part.id, False))
+                if (terminal := self._terminals.pop(part.id, None)) is not None:
+                    fields["content"] = [terminal]  # text would take its place
                 return self.update("tool_call_update", {**fields, **meta})
             case Plan():
                 return self.update("plan", {**plan_fields(part), **meta})

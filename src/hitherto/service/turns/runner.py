@@ -23,6 +23,7 @@ from hitherto.engine import (
     ToolEnded,
     ToolProgress,
     Turn,
+    running_call,
     summariser_of,
 )
 from hitherto.errors import ContextTooLong, EngineError, HithertoError, LeaseLost, SessionNotFound
@@ -311,6 +312,7 @@ class RunningTurn:
         call = replace(call, id=self._ids.stored(call.id))
         verdict = await self._verdict(call)
         if verdict.allowed:
+            running_call.set(call)  # of the task that asks, which runs the tool
             self._emit(ToolProgress(id=call.id))
         return verdict
 
