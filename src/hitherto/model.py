@@ -267,6 +267,15 @@ class Identity(Value, frozen=True):
     source_channel: str | None = None
 
 
+class Address(Value, frozen=True):
+    """The address of a session: its key, agent, channel, and who speaks in it."""
+
+    key: str | None = None
+    agent_id: str | None = None
+    channel: str | None = None
+    identity: Identity | None = None
+
+
 class Session(Value, frozen=True):
     """A session's metadata: all that a list shows, without reading one entry.
 

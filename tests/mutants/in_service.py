@@ -61,6 +61,21 @@ MUTANTS = (
         "test_what_was_erased_or_deleted_does_not_come_back_from_an_export[memory-same connection-True-False]",
     ),
     mutant(
+        "migration-brings-back-erased",
+        "service/transfer/migrated.py",
+        "known_as = (*parcel.known_as, KnownAs(session_id, entries))",
+        "known_as = ()",
+        "tests/gateway/methods/test_migration.py::"
+        "test_what_was_erased_does_not_return_and_what_waits_is_taken_along[memory]",
+    ),
+    mutant(
+        "migration-takes-facts-about-others",
+        "service/transfer/migrated.py",
+        "facts=tuple(fact for fact in parcel.facts if fact.identity_id == _person(session)),",
+        "facts=parcel.facts,",
+        "tests/gateway/methods/test_migration.py::test_what_a_file_may_not_set_is_named_and_left_out[memory]",
+    ),
+    mutant(
         "untrusted-import-brings-back-erased",
         "service/transfer/untrusted.py",
         "return replace(made, known_as=(in_file, *made.known_as))",

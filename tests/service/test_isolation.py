@@ -151,6 +151,7 @@ OWN_ONLY = {
     *(
         "catalog.move_folder",
         "transfer.import_",
+        "transfer.migrate",
         "transfer.already_there",
         "transfer.sync",
         "transfer.sync_packed",

@@ -1,7 +1,7 @@
 """The lossless form of a session, as JSON lines: what each line holds, and how lines are read back. Pure.
 
-The first line is the session with its spans, then come checkpoints, facts, raw copies, and the entries in their stored
-bytes. Entries are numbered from 1 in the order in which the span lists first reach them, so a fork's export is whole
+The first line is the session with its spans, then come checkpoints, facts, raw copies, what waits in the inbox, and the
+entries in their stored bytes. Entries are numbered from 1 in the order in which the span lists first reach them, so a fork's export is whole
 by itself and no number of the store is in it. A redacted export says so in its first line, and in its last what was
 replaced.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hitherto.errors import HithertoError, InvalidInput
-from hitherto.model import Checkpoint, Fact, Session, Value, decode_json
+from hitherto.model import Checkpoint, Entry, Fact, Session, Value, decode_json
 from hitherto.values import spans as algebra
 from hitherto.values.spans import Kind, Span, Spans, Stretch
 
@@ -59,6 +59,7 @@ class Line(Value, frozen=True):
     raw: str | None = None
     data: str | None = None
     payload: bytes | None = None
+    waiting: Entry | None = None
     redacted: tuple[Replaced, ...] | None = None
 
 

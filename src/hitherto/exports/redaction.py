@@ -61,7 +61,7 @@ class Redactor:
     def entry(self, entry: Entry) -> Entry:
         """The entry; one without secrets is the same object."""
         cleaned = self._cleaned(
-            entry, ("id", "parts", "meta", "model"), entry=self._named(entry.id, Counter())
+            entry, ("id", "parts", "meta", "model", "origin"), entry=self._named(entry.id, Counter())
         )
         if cleaned is not entry and len(self.entries) < self._keep:
             self.entries[entry.id] = cleaned

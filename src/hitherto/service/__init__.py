@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hitherto.model import Address
 from hitherto.service.admin.retention import Policy, PrunedSession
-from hitherto.service.channels.addresses import Address, address_of
+from hitherto.service.channels.addresses import address_of
 from hitherto.service.channels.resets import ResetPolicy, parse_resets
 from hitherto.service.idempotency import Guard
 from hitherto.service.sessions import ROOMS, Sessions

@@ -798,11 +798,16 @@ async def test_an_export_is_imported_as_the_same_conversation(ann_asks: Asker) -
         assert await ann_asks.said(again["session_key"]) == ["one", "two"]
 
 
+def data_id(data: str) -> str:
+    """The id of the session of an export."""
+    return str(json.loads(data.split("\n")[0])["session"]["id"])
+
+
 async def test_a_deleted_session_is_imported_only_if_that_is_asked_for(ann_asks: Asker) -> None:
     await ann_asks.say("one", "two")
     data = (await ann_asks.ask("session.export", session_key=KEY, format="jsonl"))["data"]
-    await ann_asks.ask("session.delete", session_key=KEY)
     for given in ({}, {"new_session_key": KEY}):
+        await ann_asks.ask("session.delete", session_key=data_id(data))
         assert await ann_asks.code("session.import", data=data, **given) == "session_deleted"
         made = await ann_asks.ask("session.import", data=data, include_deleted=True, **given)
         assert await ann_asks.said(made["session_key"]) == ["one", "two"]
@@ -817,6 +822,8 @@ async def test_what_is_no_export_is_refused_and_nothing_is_made(ann_asks: Asker,
 async def test_secrets_leave_only_with_the_right_to_them(ann_asks: Asker) -> None:
     secret = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gH" * 2
     await ann_asks.say(f"my key is {secret}")
+    noted = {"role": "user", "content": "Hi", "metadata": {"header": secret}}
+    await ann_asks.ask("session.append", session_key=KEY, messages=[noted])
     for format in ("json", "markdown", "html", "jsonl"):
         params = {"session_key": KEY, "format": format}
         assert secret not in json.dumps(await ann_asks.ask("session.export", **params))

@@ -307,3 +307,14 @@ async def test_an_export_with_an_id_twice_is_refused(
     with pytest.raises(InvalidInput, match="occurs twice"):
         await sessions.import_(bob, doubled)
     assert await sessions.count(bob) == 0
+
+
+async def test_the_cost_of_what_a_reset_put_aside_is_restored_too(
+    sessions: Sessions, reader: Sessions, ann: Principal, bob: Principal
+) -> None:
+    session, _ = await started(sessions, ann, "a")
+    paid = Draft(role="assistant", parts=say("b").parts, usage=Usage(cost=0.5))
+    await sessions.append(ann, session.id, [paid])
+    await sessions.reset(ann, session.id)
+    made = await sessions.import_(bob, await exported(reader, ann, session.id))
+    assert (made.cost, made.message_count) == (0.5, 0)

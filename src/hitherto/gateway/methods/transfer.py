@@ -11,8 +11,7 @@ from hitherto.errors import InvalidInput, TooLarge
 from hitherto.gateway.dispatch.method import Call
 from hitherto.gateway.dispatch.schema import Answer, Named, Writing, key_of
 from hitherto.gateway.methods.create import addressed
-from hitherto.model import Session
-from hitherto.service import Sessions
+from hitherto.service.transfer.import_ import Migrated
 
 EXPORT_BYTES = 64 * 1024 * 1024
 """The largest export that is sent as one answer."""
@@ -44,11 +43,13 @@ class Exported(Answer, frozen=True, kw_only=True):
 
 
 class Imported(Answer, frozen=True, kw_only=True):
-    """The session that was brought in, or the same one if it was there already."""
+    """The session that was brought in, or the same one if it was there already; `left_out` names what the file had and may
+    not set."""
 
     session_key: str
     session_id: str
     message_count: int
+    left_out: tuple[str, ...]
 
 
 async def export(call: Call[Export]) -> Exported:
@@ -71,26 +72,26 @@ async def export(call: Call[Export]) -> Exported:
 
 
 async def import_session(call: Call[Import]) -> Imported:
-    """Import a conversation. Everything is checked first. Messages are imported, permissions never are."""
+    """Import a session: an export becomes an equal one. Everything is checked first. A place in the gateway, folders and
+    permissions are never imported."""
     given, lines = call.params, _lines(call.params.data)
-    address = None if given.new_session_key is None else addressed(call, given.new_session_key)
+    address = addressed(call, given.new_session_key)
 
-    async def bring(sessions: Sessions) -> Session:
-        if address is None:
-            return await sessions.import_(
-                call.who, lines, trusted=False, include_deleted=given.include_deleted
-            )
-        made = await sessions.import_(
-            call.who, lines, trusted=False, key=address.key, include_deleted=given.include_deleted
-        )
-        return await sessions.channels.readdress(call.who, made.id, address)
-
-    def answer(session: Session) -> Imported:
+    def answer(made: Migrated) -> Imported:
+        session, left_out = made
         return Imported(
-            session_key=key_of(session), session_id=session.id, message_count=session.message_count
+            session_key=key_of(session),
+            session_id=session.id,
+            message_count=session.message_count,
+            left_out=left_out,
         )
 
-    return await call.once(bring, answer)
+    return await call.once(
+        lambda sessions: sessions.transfer.migrate(
+            call.who, lines, address, include_deleted=given.include_deleted
+        ),
+        answer,
+    )
 
 
 def _lines(data: Raw) -> list[bytes]:

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from hitherto.errors import AlreadyExists, InvalidInput, SessionNotFound
-from hitherto.model import Appended, Draft, Identity, Json, Principal, Session, Value
+from hitherto.model import Address, Appended, Draft, Identity, Json, Principal, Session
 from hitherto.ports import Reader, Writer
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.core import Room
@@ -24,15 +24,6 @@ GUEST = "guest"
 """The role of a person who writes on a channel."""
 PREVIOUS = "previous"
 """The key of a session's meta under which stands the id of the one whose place it took."""
-
-
-class Address(Value, frozen=True):
-    """The address of a session: its key, agent, channel, and who speaks in it."""
-
-    key: str | None = None
-    agent_id: str | None = None
-    channel: str | None = None
-    identity: Identity | None = None
 
 
 def address_of(

@@ -45,6 +45,7 @@ class _Outline(NamedTuple):
     checkpoints: list[Line]
     facts: list[Fact]
     copies: list[RawCopy]
+    waiting: list[Entry]
     order: list[Stretch]
     conversation: list[Stretch]
 
@@ -154,6 +155,7 @@ async def _load_outline(tx: Reader, who: Principal, session_id: str) -> _Outline
         checkpoints=[Line(checkpoint=each, spans=ranges_of(lists[each.id], order)) for each in checkpoints],
         facts=await tx.facts(record.owner, record.session.id),
         copies=await tx.raw_copies(record.owner, record.num),
+        waiting=[entry for row in await tx.inbox(record.owner, record.num) for entry in row.entries],
         order=order,
         conversation=present.conversation(),
     )
@@ -177,6 +179,8 @@ def _first_lines(outline: _Outline, redactor: Redactor | None) -> Iterator[Head 
     for fact in reversed(outline.facts):
         kept = redactor.fact(fact) if redactor else fact
         yield Line(fact=replace(kept, session=None, kind=intern(kept.kind)))
+    for entry in outline.waiting:
+        yield Line(waiting=redactor.entry(entry) if redactor else entry)
     if redactor is not None:
         redactor.left_out(len(outline.copies))
         return

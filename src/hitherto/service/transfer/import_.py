@@ -10,15 +10,24 @@ from msgspec.structs import replace
 from hitherto.errors import AlreadyExists, SessionDeleted
 from hitherto.exports.lines import spans_of
 from hitherto.exports.read import Foreign, unfolded
-from hitherto.model import Session
+from hitherto.model import Address, Principal, Session
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.sessions import add_session
+from hitherto.service.core import Core
 from hitherto.service.history.erased import adopt_erased, load_erased, lost_titles
 from hitherto.service.history.erasure import erase_entries
 from hitherto.service.history.grounds import titles_of, titles_of_prompt
 from hitherto.service.records import is_erased
+from hitherto.service.transfer.migrated import (
+    COPIED_FROM,
+    Migration,
+    migration_of,
+    placed,
+    under_id,
+)
 from hitherto.service.transfer.parcel import Parcel, read_parcel
 from hitherto.service.transfer.untrusted import check_import_size, parcel_of_messages, sanitize_untrusted
+from hitherto.service.validation import checked_owner
 from hitherto.values import spans as algebra
 
 
@@ -44,11 +53,22 @@ def unpack(lines: Sequence[bytes], first_line: int, trusted: bool, now: int) -> 
     )
 
 
+def unpack_migration(lines: Sequence[bytes], now: int) -> Migration:
+    """The session of these lines, checked, with all that a file may set."""
+    check_import_size(lines)
+    given = unfolded(lines)
+    if isinstance(given, Foreign):
+        made = parcel_of_messages(given, now, with_roles=True)
+        return Migration(made, "", made.session.id, ())
+    return migration_of(read_parcel(given), given, now)
+
+
 def with_new_id(parcel: Parcel, key: str | None, new_id: Callable[[], str]) -> Parcel:
     """The same under a new id; the original keeps its key and its facts."""
     ids: dict[str | None, str] = {fact.id: new_id() for fact in parcel.facts}
     facts = (
-        replace(fact, id=ids[fact.id], invalidated_by=ids.get(fact.invalidated_by)) for fact in parcel.facts
+        replace(fact, id=ids[fact.id], invalidated_by=ids.get(fact.invalidated_by, fact.invalidated_by))
+        for fact in parcel.facts
     )
     return replace(parcel, session=replace(parcel.session, id=new_id(), key=key), facts=tuple(facts))
 
@@ -73,6 +93,41 @@ async def put_parcel(
     record = await tx.rewrite(replace(record, session=session), "import")
     await _put_beside(record, parcel, tx)
     return await _erase_again(record, parcel, key, tx)
+
+
+class Migrated(NamedTuple):
+    """The session that was made, or that was there already, and what its file may not set."""
+
+    session: Session
+    left_out: tuple[str, ...]
+
+
+async def put_migration(
+    who: Principal, given: Migration, there: Address, core: Core, include_deleted: bool, tx: Writer
+) -> Migrated:
+    """Write a session under the id of its file, or under another if that is taken: by the key that is asked for, it is a new
+    one, else the one that the file's content gives it. What was made from the same file is not made again."""
+    owner, parcel, left = checked_owner(who), given.parcel, set(given.left_out)
+    for session_id in (parcel.session.id, given.other_id):
+        known = await tx.session(owner, session_id)
+        if known is None:
+            break
+        same = known.session.meta.get(COPIED_FROM) == given.digest if given.digest else True
+        if same and there.key in (None, known.session.key):
+            return Migrated(known.session, tuple(sorted(left)))
+    else:
+        session_id = core.new_id()
+    if session_id != parcel.session.id:
+        left.add("id")
+        parcel = under_id(parcel, session_id)
+    parent = parcel.session.parent
+    if parent is not None and await tx.session(owner, parent) is None:
+        left.add("parent")
+        parcel = replace(parcel, session=replace(parcel.session, parent=None, parent_entry=None))
+    parcel = placed(parcel, there, core.new_id)
+    core.home.check_session(parcel.session)
+    made = await put_parcel(owner, parcel, core.now(), core.store.secret, include_deleted, tx)
+    return Migrated(made, tuple(sorted(left)))
 
 
 async def _without_lost_titles(owner: str, parcel: Parcel, key: bytes, tx: Writer) -> Session:

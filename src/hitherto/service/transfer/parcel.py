@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidInput
 from hitherto.exports.lines import Head, Numbered, Range, at_line, parsed, spans_of
 from hitherto.limits import ENTRY_BYTES, RAW_BYTES, checked_size
-from hitherto.model import Checkpoint, Entry, Fact, Session, decode_entry
+from hitherto.model import Checkpoint, Entry, Fact, Session, decode_entry, encode
 from hitherto.ports import RawCopy, Row, Totals
 from hitherto.service.records import totals_of, with_counts
 from hitherto.service.validation import (
@@ -83,7 +83,8 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
 def read_parcel(lines: Sequence[bytes], first: int = 1) -> Parcel:
     """The session of these lines, the first of which has this number in its file."""
     head, rest = parsed(lines, first)
-    rows = rows_of(_entries(rest))
+    entries = _entries(rest)
+    rows = rows_of(entries)
     with at_line(first):
         if len(rows) != head.entries:
             raise InvalidInput(f"the export says {head.entries} entries but has {len(rows)}")
@@ -93,14 +94,19 @@ def read_parcel(lines: Sequence[bytes], first: int = 1) -> Parcel:
     with at_line(first):
         size = _sized(head.spans, len(rows), sizes)
     facts, copies = _beside(rest)
+    spans = head.spans
+    if waiting := _waiting(rest, {entry.id for entry, _ in entries}):
+        rows = rows_of([*entries, *waiting])
+        spans = (*spans, (len(entries) + 1, len(rows), "plain", None))
+        session = with_counts(session, *context_sums(spans, rows))
     return Parcel(
         session=session,
         rows=tuple(rows),
-        spans=head.spans,
+        spans=spans,
         checkpoints=checkpoints,
         facts=facts,
         copies=copies,
-        reached=size.entries,
+        reached=size.entries + len(rows) - len(entries),
         known_as=(KnownAs(session.id, tuple(row.entry for row in rows)),),
     )
 
@@ -120,6 +126,20 @@ def _entries(rest: Iterable[Numbered]) -> list[tuple[Entry, bytes]]:
                 raise InvalidInput(f"the entry id {entry.id!r} occurs twice in the export")
         known.add(entry.id)
         found.append((entry, payload))
+    return found
+
+
+def _waiting(rest: Iterable[Numbered], known: set[str]) -> list[tuple[Entry, bytes]]:
+    """What waited for a turn that runs elsewhere: here it stands at the end of the conversation."""
+    found = []
+    for each in rest:
+        if (entry := each.line.waiting) is not None:
+            with at_line(each.number):
+                checked_entry(entry)
+                if checked_required(entry.id, "an entry id") in known:
+                    raise InvalidInput(f"the entry id {entry.id!r} occurs twice in the export")
+                known.add(entry.id)
+                found.append((entry, checked_size(encode(entry), ENTRY_BYTES, "an entry")))
     return found
 
 
@@ -188,18 +208,24 @@ def _sized(ranges: Sequence[Range], entries: int, sizes: Mapping[str, _Size]) ->
 def _counted(head: Head, rows: Sequence[Row]) -> Session:
     """The session, whose counts must be those of its context; where secrets were replaced, they are counted anew.
 
-    Bytes are always counted anew: the same JSON may have been written by another program meanwhile.
+    Bytes are always counted anew: the same JSON may have been written by another program meanwhile. So is the cost, which
+    earlier versions counted otherwise.
     """
     session = checked_session(head.session)
+    recounted = with_counts(session, *context_sums(head.spans, rows))
+    if replace(recounted, bytes=session.bytes, cost=session.cost) != session and not head.redacted:
+        raise InvalidInput("the export's counts do not match its entries")
+    return recounted
+
+
+def context_sums(spans: Iterable[Range], rows: Sequence[Row]) -> tuple[int, Totals]:
+    """How many entries the context of these spans has, and their sums; the cost is that of all that was ever said."""
     sums, count = Totals(), 0
-    for first, last, kind, _ in head.spans:
+    for first, last, kind, _ in spans:
         if not 1 <= first <= last <= len(rows):
             raise InvalidInput("the export's spans refer to entries that it does not have")
         if kind == "reset":  # a heading, which the context does not have
             continue
         before = rows[first - 2].totals if first > 1 else Totals()
         sums, count = sums.plus(rows[last - 1].totals.minus(before)), count + last - first + 1
-    recounted = with_counts(session, count, sums)
-    if replace(recounted, bytes=session.bytes) != session and not head.redacted:
-        raise InvalidInput("the export's counts do not match its entries")
-    return recounted
+    return count, sums._replace(cost=rows[-1].totals.cost if rows else 0)

@@ -11,7 +11,7 @@ from hitherto.errors import SessionNotFound, TooLarge
 from hitherto.exports.lines import at_line, head_of
 from hitherto.exports.read import Foreign, unfolded
 from hitherto.limits import ENTRY_BYTES, RAW_BYTES, checked_size
-from hitherto.model import Entry, Principal, Session, decode_entry
+from hitherto.model import Address, Entry, Principal, Session, decode_entry
 from hitherto.ports import PackedCopy, RawCopy, Reader, Writer
 from hitherto.service.catalog.sessions import Catalog
 from hitherto.service.compaction.imported import Branch, Summarised
@@ -26,7 +26,14 @@ from hitherto.service.transfer.export import (
     in_export_thread,
     new_redactor,
 )
-from hitherto.service.transfer.import_ import put_parcel, unpack, with_new_id
+from hitherto.service.transfer.import_ import (
+    Migrated,
+    put_migration,
+    put_parcel,
+    unpack,
+    unpack_migration,
+    with_new_id,
+)
 from hitherto.service.transfer.synced import Imported, SyncImport, SyncInput, SyncResult
 from hitherto.service.validation import (
     checked_entry,
@@ -116,6 +123,19 @@ class Transfer(Room):
         return await self._store.write(
             partial(put_parcel, owner, parcel, self._now(), secret, include_deleted)
         )
+
+    async def migrate(
+        self, who: Principal, lines: Sequence[bytes], there: Address, *, include_deleted: bool = False
+    ) -> Migrated:
+        """A session equal to the one that was exported, at the caller's address: roles, senders, checkpoints, episodes, facts,
+        tags and metadata. What waited in the inbox stands at its end. The answer names what a file may not set.
+
+        It keeps its id unless that is taken; the same file twice is one session. Of another program's messages all that was
+        said is taken. What was deleted is `SessionDeleted`, unless it is to `include_deleted`; what was erased here stays erased.
+        """
+        checked_owner(who)
+        given = await asyncio.to_thread(unpack_migration, lines, self._now())
+        return await self._store.write(partial(put_migration, who, given, there, self._core, include_deleted))
 
     async def already_there(
         self, who: Principal, lines: Sequence[bytes], *, trusted: bool = True, first_line: int = 1

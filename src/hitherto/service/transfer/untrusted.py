@@ -64,28 +64,28 @@ def check_import_size(lines: Iterable[bytes]) -> None:
         raise TooLarge(f"an import may have at most {IMPORT_BYTES} bytes, this one has {total}")
 
 
-def sanitize_untrusted(parcel: Parcel, now: int) -> Parcel:
-    """The same conversation, without anything that an untrusted file may not set."""
+def sanitize_untrusted(parcel: Parcel, now: int, *, with_roles: bool = False) -> Parcel:
+    """The same conversation, without anything that an untrusted file may not set; system messages stay such `with_roles`."""
     if parcel.reached > REPEATED * (len(parcel.rows) + 1):
         raise InvalidInput("the export's spans repeat the same entries too often")
     session = parcel.session
     said = parcel.conversation()
-    made = _parcel(session.title, session.created_at, said, now)
+    made = _parcel(session.title, session.created_at, said, now, with_roles)
     in_file = KnownAs(session.id, tuple(entry for entry in said if entry.parts))
     return replace(made, known_as=(in_file, *made.known_as))
 
 
-def parcel_of_messages(foreign: Foreign, now: int) -> Parcel:
-    """The messages of another program as a session."""
+def parcel_of_messages(foreign: Foreign, now: int, *, with_roles: bool = False) -> Parcel:
+    """The messages of another program as a session; system messages stay such `with_roles`."""
     at = NO_TIME if foreign.created_at is None else foreign.created_at
     entries = [entry_of(message, id=str(number), at=at) for number, message in enumerate(foreign.messages, 1)]
-    return _parcel(foreign.title, foreign.created_at, entries, now)
+    return _parcel(foreign.title, foreign.created_at, entries, now, with_roles)
 
 
-def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -> Parcel:
+def _parcel(title: str | None, began: int | None, said: list[Entry], now: int, with_roles: bool) -> Parcel:
     if len(said) > LOG_ENTRIES:
         raise TooLarge(f"a session may have at most {LOG_ENTRIES} messages")
-    kept = [_entry(number, entry) for number, entry in enumerate(said, 1) if entry.parts]
+    kept = [_entry(number, entry, with_roles) for number, entry in enumerate(said, 1) if entry.parts]
     if began is None:
         began = min((entry.at for entry in kept if entry.at != NO_TIME), default=NO_TIME)
     began = _checked_time(began)
@@ -111,15 +111,16 @@ def _parcel(title: str | None, began: int | None, said: list[Entry], now: int) -
     return Parcel(session=session, rows=tuple(rows), spans=(whole,), reached=len(rows), known_as=own)
 
 
-def _entry(number: int, entry: Entry) -> Entry:
+def _entry(number: int, entry: Entry, with_roles: bool) -> Entry:
     """What is kept of an entry, with the time from its file."""
     meta: Json = {"imported": True}
-    if entry.role == "system":
+    demoted = entry.role == "system" and not with_roles
+    if demoted:
         meta["said_as"] = "system"
     taken = Entry(
         id=f"imported-{number}",
         at=_checked_time(entry.at),
-        role="user" if entry.role == "system" else entry.role,
+        role="user" if demoted else entry.role,
         parts=_parts(entry.parts),
         meta=meta,
     )
