@@ -39,7 +39,7 @@ endef
 
 help:
 	@echo "make install   everything into $(VENV)"
-	@echo "make run       set up and serve the sessions of the default store; prints the address to open"
+	@echo "make run       set up, serve your agents' sessions from the default store, and open the page"
 	@echo "make test      set up and run every test, PostgreSQL included"
 	@echo "make interop   real programs: Claude Code, Codex, opencode, goose, Gemini CLI, the ACP SDK of TypeScript and acpx (needs npm), on the loopback interface"
 	@echo "make check     ruff, mypy, import-linter, requirement files"

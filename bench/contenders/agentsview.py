@@ -121,7 +121,7 @@ class Hitherto(Program):
     @contextmanager
     def served(self) -> Iterator[Server]:
         """Its server."""
-        serve = (*self._program(), "serve", "--port", "0", "--grace", "1", "--json")
+        serve = (*self._program(), "serve", "--port", "0", "--grace", "1", "--json", "--no-sync")
         with running(serve, self.home, self._own()) as (process, told):
             where = json.loads(told.readline())
             token = Path(where["token_file"]).read_text(encoding="ascii").strip()

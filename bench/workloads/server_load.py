@@ -98,7 +98,18 @@ def served(
     """
     own = {name: value for name, value in os.environ.items() if name != "HITHERTO_STORE"}
     environ = {**own, "HITHERTO_DATA_DIR": str(folder), **(changed or {})}
-    command = (sys.executable, "-m", "hitherto", "serve", "--port", "0", "--grace", "1", "--json")
+    command = (
+        sys.executable,
+        "-m",
+        "hitherto",
+        "serve",
+        "--port",
+        "0",
+        "--grace",
+        "1",
+        "--json",
+        "--no-sync",
+    )
     with subprocess.Popen((*under, *command), stdout=subprocess.PIPE, stderr=log, env=environ) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())

@@ -28,6 +28,7 @@ RECAP_TOKENS = "HITHERTO_RECAP_TOKENS"
 PAGE = "HITHERTO_PAGE"
 SOURCES = "HITHERTO_SOURCES"
 RAW_BUDGET = "HITHERTO_RAW_BUDGET"
+SYNC = "HITHERTO_SYNC"
 TOKEN = "HITHERTO_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "HITHERTO_TOKEN_FILE"  # noqa: S105 - likewise
 CA_FILE = "HITHERTO_CA_FILE"
@@ -58,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     page: str = "http://127.0.0.1:8787"
     sources: str = ""
     raw_budget: int = 2_000_000_000
+    syncs: bool = True
 
     @property
     def data_dir(self) -> Path:
@@ -94,6 +96,7 @@ def read_settings(
         page=environ.get(PAGE) or Settings().page,
         sources=environ.get(SOURCES, ""),
         raw_budget=_size(environ, RAW_BUDGET, Settings().raw_budget),
+        syncs=environ.get(SYNC, "").strip().lower() not in _NO,
     )
 
 

@@ -6,6 +6,20 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
+        "team-servers-sync",
+        "cli/commands/serve.py",
+        "is_loopback(where.host) and not (where.origins or where.names)",
+        "is_loopback(where.host)",
+        "tests/cli/test_first_minute.py::test_only_a_server_of_its_user_alone_syncs",
+    ),
+    mutant(
+        "sync-outlives-its-server",
+        "cli/commands/sync.py",
+        "    threading.Thread(target=_end_with_server, daemon=True).start()\n",
+        "",
+        "tests/cli/test_first_minute.py::test_sync_ends_with_a_server_that_was_killed",
+    ),
+    mutant(
         "clock-ahead-deletes-at-once",
         "gateway/server/schedule.py",
         "if self._waits and (",

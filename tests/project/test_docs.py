@@ -67,7 +67,7 @@ def test_every_option_of_a_command_is_in_its_section(name: str) -> None:
     section = sections()[name]
     assert f"`hitherto {name} " in section
     for option in options(name):
-        if option.opts[0] not in SHARED_OPTIONS:
+        if option.opts[0] not in SHARED_OPTIONS and not option.hidden:
             for spelling in option.opts:
                 assert re.search(rf"`{re.escape(spelling)}[ `]", section), (name, spelling)
 

@@ -43,7 +43,7 @@ DELAY_SECONDS = 0.004
 LIFE_SECONDS = 120
 KILLS_OF_A_STORE = 20
 START_SECONDS = 0.6
-START = (sys.executable, "-m", "hitherto", "serve", "--port", "0", "--json")
+START = (sys.executable, "-m", "hitherto", "serve", "--port", "0", "--json", "--no-sync")
 
 
 @dataclass(frozen=True, slots=True)

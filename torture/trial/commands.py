@@ -57,7 +57,7 @@ def served(folder: Path, environment: Environment, *words: str, umask: int = -1)
     log = Path(tempfile.mkstemp(prefix="log", dir=folder.parent)[1])
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hitherto", "serve", "--port", "0", "--json", *words],
+            [sys.executable, "-m", "hitherto", "serve", "--port", "0", "--json", "--no-sync", *words],
             cwd=ROOT,
             env=home_of(folder, environment),
             stdout=subprocess.PIPE,

@@ -45,7 +45,8 @@ LIST = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")}
-    return {**own, "HITHERTO_DATA_DIR": str(folder / "data"), **more}
+    home = {"HOME": str(folder / "home"), "HITHERTO_DATA_DIR": str(folder / "data")}
+    return {**own, **home, **more}
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:

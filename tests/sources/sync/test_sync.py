@@ -18,7 +18,7 @@ from hitherto.service import Sessions
 from hitherto.sources.claude.source import ClaudeSource
 from hitherto.sources.handoff.restore import files_beside, original, subagents_of, write_back
 from hitherto.sources.sync.ledger import Ledger, Seen
-from hitherto.sources.sync.sync import Report, Sync, find_all
+from hitherto.sources.sync.sync import Progress, Report, Sync, find_all
 from tests.claude import transcripts
 
 MANY = 25
@@ -71,6 +71,21 @@ def id_of(number: int) -> str:
 async def said(house: House, number: int) -> list[str]:
     page = await house.sessions.history(LOCAL, id_of(number), limit=1_000)
     return [part.text for entry in page.entries for part in entry.parts if isinstance(part, Text)]
+
+
+async def test_the_sessions_that_changed_last_are_read_first(house: House) -> None:
+    for number, day in ((1, 2), (2, 3), (3, 1)):
+        path = house.talk(number, f"Day {day}")
+        os.utime(path, (day * 86_400, day * 86_400))
+    told: list[Progress] = []
+    ledger, source = Ledger(house.ledger_file), ClaudeSource(house.config)
+    await Sync(house.sessions, LOCAL, ledger, told.append).run([source], find_all([source]))
+    ledger.close()
+    order = [change.session for change in await house.sessions.changes.since(LOCAL)]
+    assert order == [id_of(2), id_of(1), id_of(3)]
+    sizes = sum(path.stat().st_size for path in house.projects.rglob("*.jsonl"))
+    first, last = told[0], told[-1]
+    assert (first.found, first.agents, first.size, first.done, last.done) == (3, ("claude",), sizes, 0, sizes)
 
 
 async def test_every_transcript_is_taken_in_and_none_is_changed(house: House) -> None:

@@ -51,7 +51,7 @@ class MadeUp(msgspec.Struct, frozen=True):
     def find(self) -> Iterator[FoundSession]:
         for number in range(self.count):
             # Too large to share a piece of work with another.
-            yield FoundSession(self, f"session-{number}", (number,), number, number, 4 << 20)
+            yield FoundSession(self, f"session-{number}", (number,), -number, number, 4 << 20)
 
     def read(self, found: FoundSession, known: Known | None) -> Reading:  # noqa: ARG002 - all of it is always new
         if multiprocessing.parent_process() is not None:

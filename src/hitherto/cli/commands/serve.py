@@ -11,20 +11,25 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hitherto import composition
+from hitherto import composition, tasks
 from hitherto.acp.agent.connection import Offer
 from hitherto.acp.agent.serve import serve as serve_agent
 from hitherto.cli.command import JSON_OPTION, STORE_OPTION, examples_text, mention_earlier_store
 from hitherto.cli.options.values import duration
+from hitherto.cli.syncing import progress_sentence, status_line
+from hitherto.cli.terminal.browser import open_link
 from hitherto.cli.terminal.output import Output
 from hitherto.engine import Engine
 from hitherto.errors import install_advice
+from hitherto.presentation import formats
+from hitherto.remote.address import is_loopback
 from hitherto.rpc.transport import Transport
 from hitherto.service import Policy, Sessions, parse_resets
-from hitherto.settings import Settings, read_settings, store_url
+from hitherto.settings import SYNC, Settings, read_settings, store_url
 
 if TYPE_CHECKING:
     from hitherto.gateway.auth.tokens import Caller
+    from hitherto.gateway.serve import ListenAddress
     from hitherto.gateway.server.state import Agent
 
 EXAMPLES = (
@@ -87,8 +92,16 @@ EXAMPLES = (
     callback=duration,
     help="Delete sessions that were not active for this long, such as 365d.",
 )
+@click.option(
+    "--no-sync", is_flag=True, help=f"Do not import the sessions of your agents.  [env: {SYNC}=off]"
+)
+@click.option("--no-open", is_flag=True, help="Do not open the page in your browser.")
 def run(store: str | None, as_json: bool, **given: Any) -> None:
     """Start the server: the web page, the JSON-RPC gateway, ACP for editors and MCP for agents. ^C stops it.
+
+    On your own machine it imports the sessions of your agents, newest first, keeps them in sync, and opens the page in your
+    browser: if it listens on a loopback address only and its store is the SQLite file of your settings. A store that you name
+    with --store, a PostgreSQL database and a server for others are not synced.
 
     The server prints a link that signs your browser in. Programs need a token: the first start creates one for the local
     owner and saves it to a file; `hitherto token create` creates more. By default only this machine can connect. To listen
@@ -100,16 +113,18 @@ def run(store: str | None, as_json: bool, **given: Any) -> None:
         raise click.UsageError(install_advice("this command", "server")) from error
     out = Output(as_json=as_json)
     mention_earlier_store(store, out)
-    run_quickly(_serve(store_url(store), out, **given))
+    run_quickly(_serve(store, out, **given))
 
 
 run.params += [JSON_OPTION, STORE_OPTION]
 
 
 async def _serve(
-    store: str,
+    given_store: str | None,
     out: Output,
     *,
+    no_sync: bool,
+    no_open: bool,
     model: str | None,
     archive_after: int | None,
     delete_after: int | None,
@@ -117,10 +132,11 @@ async def _serve(
 ) -> None:
     from hitherto.gateway import serve as gateway
     from hitherto.gateway.auth import local_token
-    from hitherto.gateway.server import schedule
+    from hitherto.gateway.server import running, schedule
     from hitherto.gateway.server.state import ServerState
 
     gateway.start_logging()
+    store = store_url(given_store)
     settings, where = read_settings(model=model), gateway.checked_address(gateway.ListenAddress(**place))
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(gateway.listen(where))
@@ -149,12 +165,42 @@ async def _serve(
                 asyncio.create_task(schedule.prune_regularly(policy, sessions, check=check)).cancel
             )
 
+        syncs = not no_sync and settings.syncs and given_store is None and is_own(store, where)
+        address = gateway.address(where, listener.getsockname()[1])
+        in_browser = where.origins[0] if where.origins else address
+        stack.enter_context(running.announced(settings.data_dir, sessions.admin.store_id, in_browser))
+
         def started() -> None:
-            address = gateway.address(where, listener.getsockname()[1])
-            page = local_token.page_address(where.origins[0] if where.origins else address, code)
+            page = local_token.page_address(in_browser, code)
             _announce(out, address, page, tokens, fresh=fresh)
+            if out.terminal and not no_open and is_loopback(where.host):
+                open_link(page, settings.data_dir)
+            if syncs:
+                stack.push_async_callback(tasks.cancel_all, [asyncio.create_task(_sync(out))])
 
         await gateway.run(state, where, listener, started)
+
+
+def is_own(store: str, where: ListenAddress) -> bool:
+    """Whether a server is its user's own: nobody else's sessions are in its store, and nobody else can reach it."""
+    return store.startswith("sqlite:") and is_loopback(where.host) and not (where.origins or where.names)
+
+
+async def _sync(out: Output) -> None:
+    """Keep the sessions of this user's agents in sync, and say so: on a terminal as it goes, elsewhere when something was found."""
+    from hitherto.gateway.server.sync_process import SyncNews, keep_synced
+
+    with status_line(hidden=out.json) as show:
+
+        def tell(news: SyncNews) -> None:
+            if news.progress is not None and news.progress.done < news.progress.size:
+                show(progress_sentence(news.progress))
+            if news.report is not None:
+                show("")
+                if not out.json and news.report.new:
+                    out.note(f"Synced {formats.counted(news.report.new, 'new session')}.")
+
+        await keep_synced(tell)
 
 
 def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:

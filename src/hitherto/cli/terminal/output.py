@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -100,6 +101,14 @@ def plain_console(*, stderr: bool = False) -> Console:
     plain = bool(os.environ.get("NO_COLOR"))
     system: Literal["auto"] | None = None if plain else "auto"
     return Console(color_system=system, stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+def fitted(text: str, columns: int | None = None) -> str:
+    """The text, cut to the width of the terminal or to so many columns."""
+    from rich.cells import cell_len, set_cell_size
+
+    width = (shutil.get_terminal_size().columns - 1) if columns is None else columns
+    return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 1)).rstrip()}…"
 
 
 NUMBERS = frozenset({"MESSAGES", "SIZE", "TOKENS", "CONTEXT", "COST"})

@@ -39,9 +39,9 @@ async def invitation(sessions: Sessions) -> str | None:
     return await sessions.signin.invite(own[-1]) if own else None
 
 
-def page_address(address: str, code: str) -> str:
+def page_address(address: str, code: str, path: str = "/") -> str:
     """The sign-in link. The code is in the fragment, which browsers send to no server."""
-    return f"{address.rstrip('/')}/#code={code}"
+    return f"{address.rstrip('/')}{path}#code={code}"
 
 
 def _kept(path: Path) -> str:

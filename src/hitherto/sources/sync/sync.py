@@ -21,7 +21,18 @@ from hitherto.sources.shared.database import Row
 from hitherto.sources.sync.ledger import Ledger, Seen
 from hitherto.sources.sync.workers import Failed, Packed, Wanted, processes_for, read_all
 
-Advance = Callable[[int], None]
+
+class Progress(Value, frozen=True):
+    """How far a sync is: of `found` sessions, of these agents, it reads those that changed, which have about `size` bytes, and has
+    `done` so many bytes."""
+
+    found: int
+    agents: tuple[str, ...]
+    size: int
+    done: int = 0
+
+
+Told = Callable[[Progress], None]
 
 
 class Report(Value, frozen=True):
@@ -41,8 +52,8 @@ class Report(Value, frozen=True):
 
 
 class Sync:
-    """One run of a sync. `advance` is called with the number of sessions that are done. With `revive`, sessions that were
-    deleted here are imported again. Raw copies of files are kept, unless `raw` is False. `processes` is how many other
+    """One run of a sync, the sessions that changed last first. `told` is called when they are found, and whenever some of them are
+    done. With `revive`, sessions that were deleted here are imported again. Raw copies of files are kept, unless `raw` is False. `processes` is how many other
     processes read; the default depends on how much there is to read."""
 
     def __init__(
@@ -50,7 +61,7 @@ class Sync:
         sessions: Sessions,
         who: Principal,
         ledger: Ledger,
-        advance: Advance = lambda _: None,
+        told: Told = lambda _: None,
         *,
         revive: bool = False,
         raw: bool = True,
@@ -59,7 +70,8 @@ class Sync:
         self._sessions = sessions
         self._who = who
         self._ledger = ledger
-        self._advance = advance
+        self._told = told
+        self._progress = Progress(found=0, agents=(), size=0)
         self._revive = revive
         self._raw = raw
         self._processes = processes
@@ -117,7 +129,8 @@ class Sync:
             if stamp is None or not _is_same(stamp, each.stamp, there)
         ]
         self._counts["unchanged"] += len(found) - len(wanted)
-        self._advance(len(found) - len(wanted))
+        wanted.sort(key=lambda each: -each.found.at)
+        self._tell(replace(self._progress, found=len(found), agents=_agents(found), size=_size(wanted)))
         anew = {each.found.key for each in wanted if each.known is None}
         processes = processes_for(wanted) if self._processes is None else self._processes
         async with aclosing(read_all(wanted, processes, raw=self._raw)) as pieces:
@@ -146,7 +159,11 @@ class Sync:
             for (found, each), taken in zip(there, done, strict=True)
             if taken
         )
-        self._advance(len(read))
+        self._tell(replace(self._progress, done=self._progress.done + sum(found.size for found, _ in read)))
+
+    def _tell(self, progress: Progress) -> None:
+        self._progress = progress
+        self._told(progress)
 
     async def _import_one(self, found: FoundSession, packed: Packed, is_new: bool) -> bool:
         """Whether the session was imported; a failure does not affect the others."""
@@ -238,6 +255,15 @@ class Sync:
             ):
                 self._counts["kept"] += 1
             self._ledger.forget(source, key)
+
+
+def _agents(found: Iterable[FoundSession]) -> tuple[str, ...]:
+    """The agents of these sessions, the one with most first."""
+    return tuple(name for name, _ in Counter(each.source.name for each in found).most_common())
+
+
+def _size(wanted: Iterable[Wanted]) -> int:
+    return sum(each.found.size for each in wanted)
 
 
 def _is_unreadable(unreadable: Sequence[FoundSession], key: str) -> bool:
