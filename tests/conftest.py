@@ -69,9 +69,10 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def postgres_database(postgres_server: PostgresServer) -> PostgresHome:
+def postgres_database(postgres_server: PostgresServer) -> Iterator[PostgresHome]:
     """One database for all tests that only write rows."""
-    return PostgresHome(postgres_server, "hitherto_test")
+    with contextlib.closing(PostgresHome(postgres_server, "hitherto_test")) as database:
+        yield database
 
 
 @pytest.fixture(scope="session", autouse=True)
