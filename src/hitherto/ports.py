@@ -177,11 +177,26 @@ class SearchKey(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A document that matches: an entry (`place`) or a session's titles (`place` is None, `num` the session)."""
+    """A document that matches: an entry (`seq` of the log `num`) or a session's titles (of the session `num`; `seq` is 0).
 
-    key: SearchKey
+    Flat, because a search goes through thousands of them.
+    """
+
+    at: int
+    tie: int
+    order: int
     num: int
-    place: EntryPlace | None
+    seq: int
+
+    @property
+    def key(self) -> SearchKey:
+        """Where it stands in the order of search."""
+        return SearchKey(self.at, self.tie, self.order)
+
+    @property
+    def place(self) -> EntryPlace | None:
+        """Where the entry is; None for titles."""
+        return EntryPlace(self.num, self.seq) if self.seq else None
 
 
 class Spot(NamedTuple):

@@ -53,6 +53,11 @@ class Term:
     prefix: bool = False
 
 
+def is_word(term: Term) -> bool:
+    """Whether it is one whole word."""
+    return len(term.tokens) == 1 and not term.prefix
+
+
 def searchable(text: str) -> str:
     """The tokens of the first `MAX_CHARS` characters, separated by spaces: what a store indexes."""
     plain = _folded(text[:MAX_CHARS])
@@ -364,12 +369,14 @@ def marks(excerpt: str, terms: Sequence[Term]) -> list[tuple[int, int]]:
 def _hits(text: str, terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
     """Where terms occur, by the end of the place."""
     seen: list[_TokenPlace] = []
+    single = frozenset(term.tokens[0] for term in terms if is_word(term))
+    others = [term for term in terms if not is_word(term)]
     for place in _places(text, _first_chance(text, terms)):
         seen.append(place)
-        yield from _ending(seen, terms)
+        yield from _ending(seen, single, others)
         parts = _part_places(text[place.start : place.end], place.start)
         for count in range(1, len(parts) + 1):
-            yield from _ending(parts[:count], terms)
+            yield from _ending(parts[:count], single, others)
 
 
 def _first_chance(text: str, terms: Sequence[Term]) -> int:
@@ -381,8 +388,12 @@ def _first_chance(text: str, terms: Sequence[Term]) -> int:
     return len(text)
 
 
-def _ending(seen: Sequence[_TokenPlace], terms: Sequence[Term]) -> Iterator[tuple[int, int]]:
-    for term in terms:
+def _ending(
+    seen: Sequence[_TokenPlace], single: frozenset[str], others: Sequence[Term]
+) -> Iterator[tuple[int, int]]:
+    if seen[-1].token in single:
+        yield seen[-1].start, seen[-1].end
+    for term in others:
         if not _fits(term, seen[-1].token):
             continue
         run = seen[-len(term.tokens) :]

@@ -423,6 +423,25 @@ async def test_the_store_finds_the_newest_documents_first_however_many_there_are
     assert await keys(every[2], 2) == every[3:5]
 
 
+async def test_a_beginning_finds_few_words_and_very_many_and_what_is_erased_no_more(
+    store: Store, sessions: Sessions, ann: Principal, bob: Principal
+) -> None:
+    async def found(text: str) -> list[int]:
+        terms = parse_words(text)
+        return [match.seq for match in await store.read(lambda tx: tx.matches("ann", terms, None, None, 999))]
+
+    for who in (bob, ann):
+        session = await sessions.create(who, title="Other")
+        said = [say(f"kumquat{number:03} {'odd' if number % 2 else 'even'}") for number in range(200)]
+        entries = (await sessions.append(who, session.id, said)).entries
+    assert await found("kumquat*") == list(range(200, 0, -1))
+    assert await found("kumquat01* odd") == [20, 18, 16, 14, 12]
+    assert await found("kumquat01* kumquat*") == list(range(20, 10, -1))
+    assert await found("kumquatx*") == []
+    await sessions.erase(ann, session.id, entries[12])
+    assert await found("kumquat01*") == [20, 19, 18, 17, 16, 15, 14, 12, 11]
+
+
 async def test_hits_come_by_the_time_they_were_said_however_late_they_were_stored(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:

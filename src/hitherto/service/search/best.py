@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -33,9 +33,9 @@ CANDIDATES = 1_000
 REACH = 5
 """If only a part of the sessions is asked for, so many times that are looked at for those that stand in it."""
 CONSIDERED = 400
-READ = 150
+READ = 80
 READ_CHARS = 8_000
-"""Of so many documents the neighbours are looked at, so many are read, and so far."""
+"""Of so many documents the neighbours are looked at, so many are read, or as many as fill the page, and so far."""
 OF_ONE_LOG = 6
 """So many of one log's documents are considered: a session that says a word again and again leaves room for others."""
 FEWEST = 1_000
@@ -54,16 +54,30 @@ SATURATION, LENGTH = 1.2, 0.4
 SIDE_BY_SIDE = 0.25
 """What two words count more that stand side by side as in the question."""
 
-Place = tuple[int, int]
+SEQ_BITS = 40
+"""A log, and in so many bits a place in it, are one number here. Titles stand before the first entry of their session's log."""
 
 
 @dataclass(slots=True)
 class _Candidate:
-    """A document, and which of the words it has, as bits."""
+    """A document, which of the words it has, as bits, and what it counts by them."""
 
     match: Match
-    has: int = 0
-    worth: float = 0.0
+    has: int
+    worth: float
+
+
+class _Gathered(NamedTuple):
+    """How many documents were found that have a word, and when the newest and the oldest of them were said."""
+
+    size: int
+    newest: int
+    oldest: int
+
+    @classmethod
+    def of(cls, matches: Sequence[Match]) -> _Gathered:
+        """What these matches, newest first, tell."""
+        return cls(len(matches), matches[0].at, matches[-1].at) if matches else cls(0, 0, 0)
 
 
 class _Read(NamedTuple):
@@ -101,10 +115,19 @@ class BestMatch:
         self._standing = standing
         self._query = query
         self._question = asked(query)
-        self._found: dict[Place, _Candidate] = {}
+        self._found: dict[int, Match] = {}
+        self._has: dict[int, int] = {}
         self._is_cut = False
         self._worths: list[float] = []
         self._masks: dict[int, float] = {}
+        self._spelled: defaultdict[str, list[int]] = defaultdict(list)
+        self._unspelled: list[tuple[int, Term]] = []
+        for number, group in enumerate(self._question.groups):
+            for term in group.terms:
+                if words.is_word(term):
+                    self._spelled[term.tokens[0]].append(number)
+                else:
+                    self._unspelled.append((number, term))
         self._in_log: defaultdict[int, int] = defaultdict(int)
 
     async def hits(self, limit: int) -> list[Hit]:
@@ -114,7 +137,7 @@ class BestMatch:
         read = 0
         for candidate in self._first():
             read += await self._read(candidate, ranked)
-            if read == READ or self._standing.is_spent:
+            if (read >= READ and len(ranked) >= limit) or self._standing.is_spent:
                 break
         when = self._question.when
 
@@ -127,38 +150,37 @@ class BestMatch:
     async def count(self, tally: Tally) -> None:
         """Count the documents that have any of the words."""
         await self._gather()
-        newest = sorted(
-            (each.match for each in self._found.values()), key=lambda match: match.key, reverse=True
-        )
-        await tally.take(newest)
+        await tally.take(sorted(self._found.values(), key=lambda match: match.key, reverse=True))
         tally.more |= self._is_cut
 
     async def _gather(self) -> None:
         """Find the documents that have any of the words, and how rare each is."""
-        counts: list[int] = []
+        gathered: list[_Gathered] = []
+        has = self._has
         for number, group in enumerate(self._question.groups):
             matches = await self._matches(group)
-            counts.append(len(matches))
-            for match in matches:
-                place = _place(match)
-                if place not in self._found:
-                    self._found[place] = _Candidate(match)
-                self._found[place].has |= 1 << number
-        self._is_cut |= max(counts, default=0) == CANDIDATES
+            gathered.append(_Gathered.of(matches))
+            bit = 1 << number
+            places = [match.num << SEQ_BITS | match.seq for match in matches]
+            has.update([(place, has.get(place, 0) | bit) for place in places])
+            self._found.update(zip(places, matches, strict=True))
+        self._is_cut |= any(each.size == CANDIDATES for each in gathered)
+        counts = _frequencies(gathered)
         size = max(FEWEST, 10 * max(counts, default=0))
         self._worths = [
             group.weight * math.log(1 + size / count) if count else 0.0
             for group, count in zip(self._question.groups, counts, strict=True)
         ]
-        for (log, _), candidate in self._found.items():
-            self._in_log[log] |= candidate.has
+        for place, mask in has.items():
+            self._in_log[place >> SEQ_BITS] |= mask
 
     async def _matches(self, group: Group) -> list[Match]:
         """The newest documents that have a word. Of a part of the sessions: those that stand there, which are looked for further
         down."""
         standing, found = self._standing, list[Match]()
         before: SearchKey | None = None
-        for _ in range(REACH if standing.is_narrow else 1):
+        is_narrow = standing.is_narrow
+        for _ in range(REACH if is_narrow else 1):
             matches = await standing.tx.matches(
                 standing.owner,
                 group.terms,
@@ -169,7 +191,7 @@ class BestMatch:
                 without=self._query.without,
                 during=self._query.during(named=False),
             )
-            found += [each for each in matches if not standing.is_narrow or await standing.standing_in(each)]
+            found += [each for each in matches if await standing.standing_in(each)] if is_narrow else matches
             if len(matches) < CANDIDATES or len(found) >= CANDIDATES:
                 return found[:CANDIDATES]
             before = matches[-1].key
@@ -178,14 +200,27 @@ class BestMatch:
 
     def _first(self) -> list[_Candidate]:
         """The documents to read: by their words, then by those of their neighbours too."""
-        for candidate in self._found.values():
-            candidate.worth = self._worth(candidate.has)
-        considered = list(
-            islice(_spread(sorted(self._found.values(), key=_by_worth, reverse=True)), CONSIDERED)
-        )
+        considered = [
+            _Candidate(self._found[place], mask, self._worth(mask))
+            for place, mask in islice(self._spread(), CONSIDERED)
+        ]
         for candidate in considered:
             candidate.worth += self._beside(candidate)
         return sorted(considered, key=_by_worth, reverse=True)
+
+    def _spread(self) -> Iterator[tuple[int, int]]:
+        """The documents by what their words count, and of each log only the first few. Those that have the same words are newest
+        first already, as they were found."""
+        alike: defaultdict[int, list[int]] = defaultdict(list)
+        for place, mask in self._has.items():
+            alike[mask].append(place)
+        counts: Counter[int] = Counter()
+        for mask in sorted(alike, key=self._worth, reverse=True):
+            for place in alike[mask]:
+                log = place >> SEQ_BITS
+                counts[log] += 1
+                if counts[log] <= OF_ONE_LOG:
+                    yield place, mask
 
     def _worth(self, mask: int) -> float:
         known = self._masks.get(mask)
@@ -196,14 +231,14 @@ class BestMatch:
 
     def _beside(self, candidate: _Candidate) -> float:
         """What the words count that neighbours have, and the rest of the session."""
-        log, seq = _place(candidate.match)
+        log, seq = candidate.match.num, candidate.match.seq
         seen, gain = candidate.has, 0.0
-        for distance, share in NEIGHBOURS.items() if candidate.match.place is not None else ():
-            for place in ((log, seq - distance), (log, seq + distance)):
-                other = self._found.get(place)
-                if other is not None and other.match.place is not None and other.has & ~seen:
-                    gain += share * self._worth(other.has & ~seen)
-                    seen |= other.has
+        for distance, share in NEIGHBOURS.items() if seq else ():
+            for place in (seq - distance, seq + distance):
+                fresh = self._has.get(log << SEQ_BITS | place, 0) & ~seen if place > 0 else 0
+                if fresh:
+                    gain += share * self._worth(fresh)
+                    seen |= fresh
         return gain + ELSEWHERE * self._worth(self._in_log[log] & ~seen)
 
     async def _read(self, candidate: _Candidate, ranked: dict[str, _Ranked]) -> bool:
@@ -230,18 +265,28 @@ class BestMatch:
         """What the text counts, and what stands around it."""
         said = words.tokens(words.searchable(text[:READ_CHARS]))
         length = 1 - LENGTH + LENGTH * min(len(said), 400) / 60
-        own, before = 0.0, None
-        for number, group in enumerate(self._question.groups):
-            if not candidate.has >> number & 1:
-                before = None
-                continue
-            places = list(_places(group, said))
-            often = max(1, len(places))
-            own += self._worths[number] * often * (1 + SATURATION) / (often + SATURATION * length)
-            if before and any(0 < at - was <= 2 for at in places for was in before):
-                own += SIDE_BY_SIDE * self._worths[number]
+        found = self._places(said)
+        own, before = 0.0, list[int]()
+        for number, worth in enumerate(self._worths):
+            places = found.get(number, [])
+            if places or candidate.has >> number & 1:
+                often = max(1, len(places))
+                own += worth * often * (1 + SATURATION) / (often + SATURATION * length)
+            if any(0 < at - was <= 2 for at in places[:8] for was in before):
+                own += SIDE_BY_SIDE * worth
             before = places[:8]
         return own + candidate.worth - self._worth(candidate.has)
+
+    def _places(self, said: Sequence[str]) -> dict[int, list[int]]:
+        """Where the words of each group stand; of a phrase or the beginning of a word, at most the first place."""
+        found: dict[int, list[int]] = {}
+        for at, token in enumerate(said):
+            for number in self._spelled.get(token, ()):
+                found.setdefault(number, []).append(at)
+        for number, term in self._unspelled:
+            if words.matches([term], said):
+                found.setdefault(number, []).append(0)
+        return found
 
     def _hit(self, ranked: _Ranked) -> Hit:
         best = ranked.best()
@@ -250,34 +295,18 @@ class BestMatch:
         return replace(hit, more=min(len(ranked.read) - 1, MORE_CAP))
 
 
-def _spread(ordered: Iterable[_Candidate]) -> Iterator[_Candidate]:
-    """Of each log's documents the first few."""
-    counts: Counter[int] = Counter()
-    for candidate in ordered:
-        log, _ = _place(candidate.match)
-        counts[log] += 1
-        if counts[log] <= OF_ONE_LOG:
-            yield candidate
-
-
 def _by_worth(candidate: _Candidate) -> tuple[float, int, int]:
-    return candidate.worth, candidate.match.key.at, candidate.match.key.tie
+    return candidate.worth, candidate.match.at, candidate.match.tie
 
 
-def _place(match: Match) -> Place:
-    """Where it stands; titles stand before the first entry of their session's log."""
-    return (match.num, 0) if match.place is None else (match.place.log, match.place.seq)
-
-
-def _places(group: Group, said: Sequence[str]) -> Iterator[int]:
-    """Where words of a group stand; of a phrase or the beginning of a word, at most the first place."""
-    single = {term.tokens[0] for term in group.terms if _is_word(term)}
-    if single:
-        yield from (at for at, token in enumerate(said) if token in single)
-    for term in group.terms:
-        if not _is_word(term) and words.matches([term], said):
-            yield 0
-
-
-def _is_word(term: Term) -> bool:
-    return len(term.tokens) == 1 and not term.prefix
+def _frequencies(gathered: Sequence[_Gathered]) -> list[float]:
+    """How many documents have each word: as many as were found or, of a word that was not looked for to the end, so many more as
+    others reach further back."""
+    newest = max((each.newest for each in gathered), default=0)
+    reach = max((newest - each.oldest for each in gathered if each.size), default=0)
+    return [
+        each.size * max(1.0, reach / max(1, newest - each.oldest))
+        if each.size == CANDIDATES
+        else each.size
+        for each in gathered
+    ]

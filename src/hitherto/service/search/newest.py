@@ -62,6 +62,7 @@ class NewestMatch:
         self.sought = sought(asking.query)
         self.before = None if walk is None else walk.before
         self.standing = standing
+        self.reads_all = standing.reads_all
         self.found: dict[str, Hit] = {}
         self.more: dict[str, int] = {}
 
@@ -97,7 +98,7 @@ class NewestMatch:
     @property
     def _most(self) -> int:
         """How many documents are looked at, at most."""
-        return READ_EXAMINED if self.standing.reads_all else HITS_EXAMINED
+        return READ_EXAMINED if self.reads_all else HITS_EXAMINED
 
     async def _matches(self, before: SearchKey | None, most: int) -> list[Match]:
         query = self.asking.query
@@ -127,7 +128,7 @@ class NewestMatch:
         entry: Entry | None = None
         for session, branch in await self.standing.standing_in(match):
             hit = self.found.get(session.id)
-            if hit is not None and not self.standing.reads_all and not _is_better(match, hit):
+            if hit is not None and not self.reads_all and not _is_better(match, hit):
                 self.more[session.id] += 1
                 continue
             if match.place is not None and entry is None:

@@ -12,7 +12,6 @@ from hitherto.service.catalog.deletion import recording_of
 from hitherto.service.history.branches import load_branches
 from hitherto.service.records import load_lists
 from hitherto.service.search.conditions import Conditions
-from hitherto.values import spans as algebra
 from hitherto.values import words
 from hitherto.values.filters import passes, title_text
 from hitherto.values.query.moments import Period
@@ -96,18 +95,18 @@ class Standing:
     async def standing_in(self, match: Match) -> list[tuple[Session, str | None]]:
         """The sessions that pass and whose conversation (or titles) the matching document belongs to, or which branch of
         theirs it does."""
-        if match.place is None:
+        place = match.place
+        if place is None:
             known = await self._session(match.num)
             return [] if known is None else [(known.session, None)]
-        place = match.place
         if place.log not in self._holders:
             self._holders[place.log] = sorted(await self.tx.reaching(self.owner, place.log))
-        standing = [await self._session(num) for num in self._holders[place.log]]
-        return [
-            (known.session, branch)
-            for known in standing
-            if known and (branch := known.branch_of(place)) is not NOWHERE
-        ]
+        found: list[tuple[Session, str | None]] = []
+        for num in self._holders[place.log]:
+            known = self._sessions[num] if num in self._sessions else await self._session(num)
+            if known and (branch := known.branch_of(place)) is not NOWHERE:
+                found.append((known.session, branch))
+        return found
 
     async def _session(self, num: int) -> _Viewed | None:
         if num not in self._sessions:
@@ -149,8 +148,12 @@ class _Viewed(NamedTuple):
 
     def branch_of(self, place: EntryPlace) -> str | None:
         """The branch in which this place stands, None for the conversation, or `NOWHERE`."""
-        standing = (name for name, said in self.said.items() if algebra.ordinal(said, place) is not None)
-        return next(standing, NOWHERE)
+        log, seq = place
+        for name, said in self.said.items():
+            for stretch in said:
+                if stretch.log == log and stretch.first <= seq <= stretch.last:
+                    return name
+        return NOWHERE
 
 
 def short(session_id: str) -> str:

@@ -169,7 +169,7 @@ class MemoryReader:
         during: Period | None = None,
     ) -> list[Match]:
         found = (
-            Match(key, document.num, document.place)
+            Match(*key, document.num, document.place.seq if document.place else 0)
             for key, document in self._own(owner).documents.falling(before)
             if kind in (None, document.kind)
             and (during is None or words.said_at(during.after) <= key.at <= words.said_at(during.before))

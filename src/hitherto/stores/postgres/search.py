@@ -25,7 +25,7 @@ from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.transactions import Statements
 from hitherto.values import words
 from hitherto.values.query.moments import Period
-from hitherto.values.spans import EntryPlace, Stretch
+from hitherto.values.spans import Stretch
 from hitherto.values.words import LAST_POSITION, POSITIONS, Term
 
 BLOCKS = {"a": 11, "b": 14, "c": 17, "d": 20}
@@ -359,9 +359,7 @@ class Search:
 
     def _match(self, row: Row) -> Match:
         at, number, num, seq, _ = row
-        return Match(
-            SearchKey(at, number, self._order.name), num, None if seq is None else EntryPlace(num, seq)
-        )
+        return Match(at, number, self._order.name, num, seq or 0)
 
     async def _confirmed(self, num: int, seq: int | None, loose: bool) -> bool:
         """Whether the document really has the phrases: one that has lost positions must be looked at itself."""

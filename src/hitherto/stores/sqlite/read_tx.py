@@ -49,12 +49,13 @@ from hitherto.ports import (
     Totals,
 )
 from hitherto.stores.sqlite import facts, statistics, tokens
-from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE
+from hitherto.stores.sqlite.commit_queue import NEWEST_CHANGE, NEWEST_DOCUMENT
 from hitherto.stores.sqlite.connection import fetch
-from hitherto.stores.sqlite.documents.document import Part, Wanted
+from hitherto.stores.sqlite.documents.by_time import TIE_BITS
+from hitherto.stores.sqlite.documents.document import Found, Part, Wanted
 from hitherto.stores.sqlite.facts import Owner
 from hitherto.stores.sqlite.rows import READ, doubtful_payloads, is_span, record_of, whole_payloads
-from hitherto.stores.sqlite.search_index import NeedsThread, SearchIndex
+from hitherto.stores.sqlite.search_index import BY_TIME, TIE_MASK, NeedsThread, SearchIndex
 from hitherto.values.checksums import beside_checksum, checksum, entry_seeds, log_seed
 from hitherto.values.days import day_number
 from hitherto.values.facts import FactQuery, RivalQuery
@@ -180,10 +181,10 @@ SELECT DISTINCT p.session FROM span AS p JOIN session AS s ON s.num = p.session
 WHERE p.log = ? AND s.owner = ?
 """
 DOCUMENTS = """
-SELECT e.number, e.pos >> 24, e.pos FROM json_each(:numbers) AS j CROSS JOIN entry AS e
+SELECT e.number, e.pos FROM json_each(:numbers) AS j CROSS JOIN entry AS e
 WHERE e.number = j.value AND e.erased IS NULL AND e.owner = :owner
 UNION ALL
-SELECT s.title_number, s.num, NULL FROM json_each(:numbers) AS j CROSS JOIN session AS s
+SELECT s.title_number, -s.num FROM json_each(:numbers) AS j CROSS JOIN session AS s
 WHERE s.title_number = j.value AND s.owner = :owner
 """
 FIRST_NUMBER = (
@@ -388,10 +389,10 @@ class SqliteReader:
 
     async def titled(self, owner: str, terms: Sequence[Term], limit: int) -> list[Record] | None:
         num = self._owner(owner)
-        found = self._searched(owner).matches(Wanted(num, terms, "title"), None, limit + 1)
+        found = self._searched(owner).matches(Wanted(num, terms, "title"), None, limit + 1).found
         if len(found) > limit:
             return None
-        rows = (fetch(self._db, TITLED, (num, each.number)) for each in found)
+        rows = (fetch(self._db, TITLED, (num, number)) for _, number, _ in found)
         return [record for row in chain.from_iterable(rows) if (record := _undamaged(owner, row))]
 
     async def changed(self, owner: str, given: Filter, after: str, limit: int, examine: int) -> Rescan:
@@ -476,18 +477,24 @@ class SqliteReader:
         during: Period | None = None,
     ) -> list[Match]:
         wanted = Wanted(self._owner(owner), terms, kind, every, without, during)
-        found: list[Match] = []
+        index, found = self._searched(owner), list[Match]()
         while len(found) < limit:
             asked = limit - len(found)
-            located = self._searched(owner).matches(wanted, before, asked)
-            numbers = encode([each.number for each in located]).decode()
-            rows = fetch(self._db, DOCUMENTS, {"numbers": numbers, "owner": wanted.owner})
-            places = {number: (log, pos) for number, log, pos in rows}
-            found += [_match(each.key, *places[each.number]) for each in located if each.number in places]
-            if len(located) < asked:
+            located = index.matches(wanted, before, asked)
+            found += self._there(index, located.found, wanted.owner, located.order)
+            if len(located.found) < asked:
                 break
-            before = located[-1].key
+            before = located.last
         return found
+
+    def _there(self, index: SearchIndex, found: Sequence[Found], owner: int, order: int) -> list[Match]:
+        """Those that this snapshot has. Each is looked up only if the index may know too much, or not their places."""
+        if order == BY_TIME and index.is_settled(self._db):
+            newest = fetch(self._db, NEWEST_DOCUMENT)[0][0]
+            return [_match(key, order, pos) for key, number, pos in found if number <= newest]
+        numbers = encode([number for _, number, _ in found]).decode()
+        places = dict(fetch(self._db, DOCUMENTS, {"numbers": numbers, "owner": owner}))
+        return [_match(key, order, places[number]) for key, number, _ in found if number in places]
 
     async def unindexed(self) -> int:
         return self._searched("").unindexed(self._db)
@@ -791,8 +798,11 @@ class SqliteReader:
         return Scan(self._listed(owner, nums), None if last is None else ListKey(*last), ended)
 
 
-def _match(key: SearchKey, log: int, pos: int | None) -> Match:
-    return Match(key, log, None if pos is None else EntryPlace(log, pos & SEQ_MASK))
+def _match(key: int, order: int, pos: int) -> Match:
+    at, tie = key >> TIE_BITS, key & TIE_MASK
+    return (
+        Match(at, tie, order, pos >> SEQ_BITS, pos & SEQ_MASK) if pos > 0 else Match(at, tie, order, -pos, 0)
+    )
 
 
 def _whole_spans(owner: str, num: int, name: str, rows: Sequence[Sequence[Any]]) -> Spans:

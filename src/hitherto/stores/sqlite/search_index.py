@@ -35,7 +35,7 @@ from hitherto.stores.sqlite import days
 from hitherto.stores.sqlite.commit_queue import NEWEST_DOCUMENT
 from hitherto.stores.sqlite.connection import WRITING_KIB, fetch, open_file, snapshot, transaction
 from hitherto.stores.sqlite.documents import by_number, by_time
-from hitherto.stores.sqlite.documents.document import SEQ_BITS, Document, Located, Part, Wanted
+from hitherto.stores.sqlite.documents.document import SEQ_BITS, Document, Found, Part, Wanted
 from hitherto.stores.sqlite.documents.waiting import Waiting, Written
 from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.read_only import open_read_only
@@ -153,6 +153,24 @@ class NeedsThread(BaseException):
         self.owner = owner
 
 
+BY_NUMBER, BY_TIME = 0, 1
+"""The orders that a file may be in, as the keys of documents name them."""
+TIE_MASK = (1 << by_time.TIE_BITS) - 1
+
+
+class Matches(NamedTuple):
+    """Documents that were found, newest first, and the order that their keys are of."""
+
+    order: int
+    found: list[Found]
+
+    @property
+    def last(self) -> SearchKey:
+        """The key of the last of them."""
+        key = self.found[-1][0]
+        return SearchKey(key >> by_time.TIE_BITS, key & TIE_MASK, self.order)
+
+
 class SearchIndex:
     """The index of one store in this process: finds, feeds, and feeds by itself in the background."""
 
@@ -185,7 +203,7 @@ class SearchIndex:
         self._purge_again = 0.0
         self._thread: threading.Thread | None = None
 
-    def matches(self, wanted: Wanted, below: SearchKey | None, limit: int) -> list[Located]:
+    def matches(self, wanted: Wanted, below: SearchKey | None, limit: int) -> Matches:
         """The documents that are wanted, newest first, with everything committed until now."""
         self.follow()
         with self._finding() as db:
@@ -198,7 +216,7 @@ class SearchIndex:
                 )
             bound = None if below is None else (below.at << by_time.TIE_BITS) + below.tie
             found = (by_time if order == BY_TIME else by_number).find(db, wanted, bound, limit)
-            return [Located(_search_key(each.key, order), each.number, each.pos) for each in found]
+            return Matches(order, found)
 
     def within(self, wanted: Wanted, part: Part, limit: int, *, backwards: bool) -> list[int]:
         """Numbers of a log's documents, in order or from the last, with everything committed until now."""
@@ -239,6 +257,10 @@ class SearchIndex:
             yield
         finally:
             self._local.limit = self._local.stopped = None
+
+    def is_settled(self, main: apsw.Connection) -> bool:
+        """Whether nothing that this snapshot of the main file lacks can be found, but for what is newer than it."""
+        return not self._read_only and not fetch(main, REMOVED, (0, 1))
 
     @property
     def read_only(self) -> bool:
@@ -646,16 +668,8 @@ class SearchIndex:
         return self._main
 
 
-BY_NUMBER, BY_TIME = 0, 1
-"""The orders that a file may be in, as the keys of documents name them."""
-
-
 def _order(db: apsw.Connection) -> int:
     return BY_NUMBER if fetch(db, by_number.IS_THERE) else BY_TIME
-
-
-def _search_key(key: int, order: int) -> SearchKey:
-    return SearchKey(key >> by_time.TIE_BITS, key & (1 << by_time.TIE_BITS) - 1, order)
 
 
 def _tables(db: apsw.Connection) -> list[ModuleType]:

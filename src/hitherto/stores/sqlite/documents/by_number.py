@@ -46,7 +46,7 @@ def find(db: apsw.Connection, wanted: Wanted, below: int | None, limit: int) -> 
         rows = fetch(db, FIND_ALL, (query, bound))[-limit:][::-1]
     else:
         rows = fetch(db, FIND, (query, bound, limit))
-    return [Found(number, number, 0) for (number,) in rows]
+    return [(number, number, 0) for (number,) in rows]
 
 
 def within(db: apsw.Connection, wanted: Wanted, part: Part, limit: int, *, backwards: bool) -> list[int]:

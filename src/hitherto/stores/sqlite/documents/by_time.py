@@ -34,6 +34,10 @@ PART_BITS = 10
 """A log is searched in parts of so many entries (a power of two): what is found in each is then put in order."""
 SIGN = "\u00b7"
 KINDS = (*ROLES, "other", "title")
+BEGUN = 128
+"""So many words may have a beginning that is asked for, to be looked for one by one."""
+AFTER = "\u0001"
+"""Behind a word, and before any other that begins so."""
 
 SCHEMA = """
 CREATE VIRTUAL TABLE said USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii');
@@ -77,6 +81,8 @@ WHERE s.said MATCH ? AND s.rowid < ? AND s.rowid >= ? AND p.key = s.rowid ORDER 
 FIND = f"{_FIND} DESC LIMIT ?"
 FIND_ALL = _FIND
 ARE_FEW = "SELECT rowid FROM said WHERE said MATCH ? AND rowid < ? AND rowid >= ? ORDER BY rowid DESC LIMIT ?"
+KNOW_WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.spoken USING fts5vocab (main, said, instance)"
+NEXT_WORD = "SELECT term FROM temp.spoken WHERE term >= ? LIMIT 1"
 FIND_PART = """
 SELECT p.key, p.number, p.pos FROM said AS s CROSS JOIN place AS p WHERE s.said MATCH ? AND p.key = s.rowid
 """
@@ -100,11 +106,12 @@ def drop(index: apsw.Connection, numbers: Sequence[int]) -> None:
 
 def find(db: apsw.Connection, wanted: Wanted, below: int | None, limit: int) -> list[Found]:
     """The newest documents, from strictly below a key."""
-    bounds, query = _bounds(wanted, NO_BOUND if below is None else below), _query(wanted)
-    if _are_few(db, wanted, bounds):
-        rows = fetch(db, FIND_ALL, (query, *bounds))
-        return [Found(*row) for row in reversed(rows[-limit:])]
-    return [Found(*row) for row in fetch(db, FIND, (query, *bounds, limit))]
+    bounds, terms = _bounds(wanted, NO_BOUND if below is None else below), _terms(db, wanted)
+    query = _query(wanted, terms)
+    if _are_few(db, wanted, terms, bounds):
+        rows: list[Found] = fetch(db, FIND_ALL, (query, *bounds))
+        return rows[-limit:][::-1]
+    return fetch(db, FIND, (query, *bounds, limit))
 
 
 def _bounds(wanted: Wanted, below: int) -> tuple[int, int]:
@@ -120,8 +127,9 @@ def within(db: apsw.Connection, wanted: Wanted, part: Part, limit: int, *, backw
     """The numbers of the first documents of a part of a log, or of the last, in that order."""
     pieces = range(part.seqs.start >> PART_BITS, (part.seqs.stop - 1 >> PART_BITS) + 1)
     found: list[int] = []
+    asked = _query(wanted, _terms(db, wanted))
     for piece in reversed(pieces) if backwards else pieces:
-        query = f'{_query(wanted)} AND "{_mark(wanted.owner, f"l{part.log}c{piece}")}"'
+        query = f'{asked} AND "{_mark(wanted.owner, f"l{part.log}c{piece}")}"'
         numbers = (row[1] for row in fetch(db, FIND_PART, (query,)))
         found += sorted((number for number in numbers if number in part.numbers), reverse=backwards)
         if len(found) >= limit:
@@ -155,14 +163,12 @@ def _keys(index: apsw.Connection, said: Sequence[int]) -> list[int]:
     return keys
 
 
-def _are_few(db: apsw.Connection, wanted: Wanted, bounds: tuple[int, int]) -> bool:
+def _are_few(db: apsw.Connection, wanted: Wanted, terms: Sequence[str], bounds: tuple[int, int]) -> bool:
     """Whether few documents have one of several words that all must be there. FTS5 meets those at once if it goes from the
     oldest to the newest, in leaps, but backwards it goes through all that have the others."""
     if not wanted.every or len(wanted.terms) + (wanted.kind is not None) < 2:
         return False
-    return any(
-        len(fetch(db, ARE_FEW, (_term(wanted.owner, term), *bounds, FEW + 1))) <= FEW for term in wanted.terms
-    )
+    return any(len(fetch(db, ARE_FEW, (term, *bounds, FEW + 1))) <= FEW for term in terms)
 
 
 def _words(document: Document) -> str:
@@ -183,15 +189,39 @@ def _mark(owner: int, name: str) -> str:
     return f"{owner}{SIGN}{SIGN}{name}"
 
 
-def _query(wanted: Wanted) -> str:
-    """What is wanted, in FTS5's words."""
-    terms = [_term(wanted.owner, term) for term in wanted.terms]
+def _query(wanted: Wanted, terms: Sequence[str]) -> str:
+    """What is wanted, with these terms, in FTS5's words."""
     kinds = KINDS if wanted.kind is None and not terms else (wanted.kind,) if wanted.kind else ()
     marks = " OR ".join(f'"{_mark(wanted.owner, f"k{kind}")}"' for kind in kinds)
     joined = (" AND " if wanted.every else " OR ").join(terms)
     found = " AND ".join(f"({part})" for part in (marks, joined) if part)
     left_out = " OR ".join(_term(wanted.owner, term) for term in wanted.without)
     return f"(({found}) NOT ({left_out}))" if left_out else found
+
+
+def _terms(db: apsw.Connection, wanted: Wanted) -> list[str]:
+    """The terms in FTS5's words. Of the beginning of a word FTS5 collects all documents before it gives out the first: the words
+    that begin so are looked for instead, if they are few."""
+    room, found = BEGUN, list[str]()
+    for term in wanted.terms:
+        begun = (
+            _begun(db, wanted.owner, term.tokens[0], room) if term.prefix and len(term.tokens) == 1 else []
+        )
+        room -= len(begun)
+        few = begun if room > 0 else []
+        found.append(" OR ".join(f'"{word}"' for word in few) or _term(wanted.owner, term))
+    return [f"({each})" for each in found]
+
+
+def _begun(db: apsw.Connection, owner: int, beginning: str, most: int) -> list[str]:
+    """The words that begin so, at most so many."""
+    begin, found = f"{owner}{SIGN}{beginning}", list[str]()
+    db.execute(KNOW_WORDS)
+    word = begin
+    while len(found) < most and (rows := fetch(db, NEXT_WORD, (word,))) and rows[0][0].startswith(begin):
+        found.append(rows[0][0])
+        word = rows[0][0] + AFTER
+    return found
 
 
 def _term(owner: int, term: Term) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hitherto.ports import SearchKey
 from hitherto.values.query.moments import Period
 from hitherto.values.words import Term
 
@@ -25,21 +24,9 @@ class Document(NamedTuple):
     text: str
 
 
-class Found(NamedTuple):
-    """A document that was found: its key in the order of search, its number in the main file, and its `pos`; 0 if only the
-    main file knows that."""
-
-    key: int
-    number: int
-    pos: int
-
-
-class Located(NamedTuple):
-    """The same with its key as the program knows it."""
-
-    key: SearchKey
-    number: int
-    pos: int
+Found = tuple[int, int, int]
+"""A document that was found: its key in the order of search, its number in the main file, and its `pos`; 0 if only the main
+file knows that. As SQLite gives it out, because there are thousands."""
 
 
 class Wanted(NamedTuple):
