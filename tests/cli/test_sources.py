@@ -50,11 +50,13 @@ def test_what_lies_in_each_folder_is_told_before_and_after_a_sync(
     after = told(shell, env)
     assert (after["claude"]["sessions"], after["claude"]["waiting"]) == (1, 0)
     assert after["claude"]["damaged_records"] == after["pi"]["unknown_records"] == 1
+    assert (after["pi"]["shown_records"], after["pi"]["left_out_records"]) == (2, 1)
+    assert after["pi"]["left_out"] == {"session": 1}
     assert after["claude"]["changed_at"] == path.stat().st_mtime_ns // 1_000_000
     lines = [line.split("\t") for line in shell.run("sources", env=env).lines]
-    assert [(line[0], line[1], line[5]) for line in lines if int(line[1])] == [
-        ("claude", "1", "1 damaged record"),
-        ("pi", "1", "1 unknown record"),
+    assert [(line[0], line[1], *line[5:]) for line in lines if int(line[1])] == [
+        ("claude", "1", "1 damaged record", "1", "0"),
+        ("pi", "1", "1 unknown record", "2", "1"),
     ]
 
 
@@ -74,12 +76,12 @@ def test_a_database_that_cannot_be_read_is_told_of(shell: Shell, env: dict[str, 
     after = told(shell, env)["goose"]
     assert (after.get("sessions", 0), after["unreadable"]) == (0, 1)
     (line,) = (line for line in shell.run("sources", env=env).lines if line.startswith("goose"))
-    assert line.endswith("1 database not readable")
+    assert line.split("\t")[5] == "1 database not readable"
 
 
 def test_an_agent_that_is_not_here_is_told_as_such(shell: Shell, env: dict[str, str]) -> None:
     assert not told(shell, env)["pi"]["there"]
-    assert shell.run("sources", env=env).lines[0].endswith("not found")
+    assert shell.run("sources", env=env).lines[0].split("\t")[5] == "not found"
 
 
 @pytest.mark.parametrize(

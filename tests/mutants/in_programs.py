@@ -85,6 +85,20 @@ MUTANTS = (
         "tests/sources/claude/test_files.py::test_a_link_in_the_place_of_a_transcript_is_not_opened",
     ),
     mutant(
+        "unknown-records-dropped",
+        "sources/codex/conversation.py",
+        "        self.keep_unknown(self.record.kind, self.record.payload())\n",
+        "        return\n",
+        "tests/sources/test_census.py::test_every_record_is_shown_or_left_out_by_name_and_every_word_is_found[codex]",
+    ),
+    mutant(
+        "rolled-back-turns-dropped",
+        "sources/codex/conversation.py",
+        "                self.rolled_back.append(RolledBack(after, self.entries[place:], compactions))\n",
+        "                pass\n",
+        "tests/sources/test_census.py::test_every_record_is_shown_or_left_out_by_name_and_every_word_is_found[codex]",
+    ),
+    mutant(
         "terminal-sequences-printed",
         "clean_text.py",
         '    text = _BREAKS.sub("\\n", _SEQUENCES.sub("", text))\n    return _SURROGATES.sub("\\N{REPLACEMENT CHARACTER}", _UNSAFE.sub("", text))',

@@ -67,12 +67,20 @@ class Known(NamedTuple):
     state: bytes
 
 
+class Census(NamedTuple):
+    """What became of the records of a session: how many are shown, as messages or parts of them, and how many of each kind are
+    read and deliberately not shown. Every intact record is one or the other; one of an unknown kind is shown as it is."""
+
+    shown: int = 0
+    left_out: Mapping[str, int] = {}
+
+
 class Reading(NamedTuple):
     """What was read of a session, for `Transfer.sync`.
 
     `entries` are those of the conversation, then those of the `branches` beside it. `total` is how many entries the
     session has; an empty session is not imported. The next reading gets `state` back.
-    `size` is how many bytes were parsed; `damaged` and `unknown` count records. `waits_for` is the identity of a session
+    `size` is how many bytes were parsed; `damaged`, `unknown` and `census` count records. `waits_for` is the identity of a session
     that this one needs to be complete: when that is found, this one is read again.
     """
 
@@ -88,6 +96,7 @@ class Reading(NamedTuple):
     size: int = 0
     damaged: int = 0
     unknown: Mapping[str, int] = {}
+    census: Census = Census()
     waits_for: str = ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import hitherto
 from hitherto.model import (
@@ -19,6 +20,7 @@ from hitherto.model import (
     Entry,
     Image,
     Plan,
+    ResourceLink,
     Session,
     Text,
     Thought,
@@ -26,6 +28,7 @@ from hitherto.model import (
     ToolResult,
     Unknown,
 )
+from hitherto.service.compaction.imported import Branch
 from hitherto.sources import AGENTS
 from hitherto.sources.codex.parse import Parsed, parse
 from hitherto.sources.codex.source import CodexSource
@@ -33,6 +36,7 @@ from hitherto.sources.codex.tools import of_changes, of_patch
 from hitherto.sources.handoff.restore import original
 from hitherto.sources.shared import database as databases
 from tests.sources.agent_home import House
+from tests.sources.branches import told
 from tests.sources.codex.codex_files import CWD, MODES, PARENT, SESSION, CodexWriter, Mode, name_threads
 
 BOTH = pytest.mark.parametrize("mode", MODES)
@@ -48,6 +52,11 @@ def read(made: CodexWriter) -> Parsed:
     parsed = parse(made.data())
     assert parsed is not None
     return parsed
+
+
+def beside(made: CodexWriter) -> tuple[Sequence[Entry], Sequence[Branch]]:
+    parsed = read(made)
+    return parsed.entries, parsed.branches
 
 
 def texts(entries: tuple[Entry, ...]) -> list[str]:
@@ -121,7 +130,7 @@ def test_each_answer_has_its_model_and_what_it_used(mode: Mode) -> None:
 
 
 @BOTH
-def test_turns_that_were_rolled_back_are_gone(mode: Mode) -> None:
+def test_turns_that_were_rolled_back_are_branches(mode: Mode) -> None:
     made = CodexWriter(mode)
     for said in ("one", "two", "three"):
         made.user(said)
@@ -129,9 +138,10 @@ def test_turns_that_were_rolled_back_are_gone(mode: Mode) -> None:
         made.end()
     made.event("thread_rolled_back", num_turns=2)
     made.user("four")
-    assert texts(read(made).entries) == ["one", "one!", "four"]
+    back = ["one", "one!", "two", "two!", "three", "three!"]
+    assert told(*beside(made)) == (["one", "one!", "four"], [back])
     made.event("thread_rolled_back", num_turns=9)
-    assert read(made).entries == ()
+    assert told(*beside(made)) == ([], [["one", "one!", "four"], back])
 
 
 def test_old_rollouts_without_turns_are_rolled_back_by_what_the_user_said() -> None:
@@ -140,7 +150,7 @@ def test_old_rollouts_without_turns_are_rolled_back_by_what_the_user_said() -> N
         made.message("user", said)
         made.message("assistant", f"{said}!")
     made.event("thread_rolled_back", num_turns=1)
-    assert texts(read(made).entries) == ["one", "one!"]
+    assert told(*beside(made)) == (["one", "one!"], [["one", "one!", "two", "two!"]])
 
 
 def test_a_command_that_ends_later_is_told_by_the_model_first_and_by_the_program_at_the_end() -> None:
@@ -740,3 +750,35 @@ async def test_nothing_but_rollouts_is_read_and_nothing_written_elsewhere(house:
 def test_codex_is_where_its_variable_says(tmp_path: Path) -> None:
     assert AGENTS["codex"].home({"CODEX_HOME": str(tmp_path)}) == tmp_path
     assert AGENTS["codex"].home({}) == Path.home() / ".codex"
+
+
+def test_pictures_have_their_bytes_wherever_the_rollout_has_them() -> None:
+    made = CodexWriter()
+    made.begin()
+    pictures = [
+        {"type": "input_image", "image_url": f"data:image/png;base64,{data}"} for data in ("aGk=", "eW8=")
+    ]
+    around = [{"type": "input_text", "text": '<image name=[Image #1] path="/a.png">'}]
+    made.item("message", role="user", content=[*around, *pictures, {"type": "input_text", "text": "See"}])
+    names = [{"type": "local_image", "path": path} for path in ("/a.png", "/b.png", "/lost.png")]
+    made.shown("UserMessage", id="u", content=[*names, {"type": "text", "text": "See"}])
+    made.call("c1", "view_image", path="/b.png")
+    made.shown("ImageView", id="c1", path="file:///b.png")
+    made.item("function_call_output", call_id="c1", output=[pictures[1]])
+    prompt, _, result = read(made).entries
+    a, b = (Image(mime_type="image/png", data=data) for data in ("aGk=", "eW8="))
+    kept = (
+        replace(a, uri="/a.png"),
+        replace(b, uri="/b.png"),
+        ResourceLink(uri="/lost.png"),
+        Text(text="See"),
+    )
+    assert prompt.parts == kept
+    assert result.parts == (ToolResult(id="c1", content=(b,)),)
+    # What was read between the two records of a prompt is not lost.
+    data, cut = made.data(), len(b"".join(made.lines()[:4]))
+    first = parse(data[:cut])
+    assert first is not None
+    rest = parse(data[cut:], first.state)
+    assert rest is not None
+    assert (*first.entries, *rest.entries) == read(made).entries

@@ -15,6 +15,7 @@ from hitherto.sources.gemini.parse import parse, parse_document
 from hitherto.sources.gemini.source import GeminiSource
 from hitherto.sources.handoff.restore import original
 from tests.sources.agent_home import House
+from tests.sources.branches import Told, told
 from tests.sources.gemini.gemini_files import CWD, SESSION, GeminiWriter, call, mark
 
 ID = f"gemini:{SESSION}"
@@ -28,6 +29,11 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 def texts(entries: tuple[Entry, ...]) -> list[str]:
     return [part.text for entry in entries for part in entry.parts if isinstance(part, Text)]
+
+
+def beside(made: GeminiWriter) -> Told:
+    conversation = parse(made.data()).conversation
+    return told(conversation.entries, conversation.branches)
 
 
 def said(made: GeminiWriter) -> list[str]:
@@ -99,16 +105,17 @@ def test_what_came_of_a_call_that_its_list_knows_nothing_of_is_told_by_the_conte
     assert [entry.role for entry in parse(made.data()).conversation.entries] == ["assistant", "tool"]
 
 
-def test_going_back_takes_a_message_and_all_behind_it_away() -> None:
+def test_going_back_makes_a_branch_of_a_message_and_all_behind_it() -> None:
     made = GeminiWriter()
     made.user("one")
     second = made.user("two")
     made.user("three")
     made.rewind(second)
     made.user("four")
-    assert said(made) == ["one", "four"]
+    assert beside(made) == (["one", "four"], [["one", "two", "three"]])
     made.rewind("nobody")
-    assert said(made) == []
+    assert sorted(texts(parse(made.data()).conversation.entries)) == ["four", "one", "three", "two"]
+    assert beside(made)[0] == []
 
 
 def test_what_is_set_later_wins() -> None:
@@ -299,7 +306,7 @@ def test_a_message_that_takes_the_place_of_the_last_one_is_no_summary() -> None:
     made.user("one")
     made.user("two")
     made.set(messages=[made.messages[0], {"id": "m9", "type": "user", "content": "three"}])
-    assert said(made) == ["one", "three"]
+    assert beside(made) == (["one", "three"], [["one", "two"]])
     assert parse(made.data()).conversation.compactions == ()
 
 
@@ -337,3 +344,35 @@ async def test_a_copy_in_the_folder_that_the_project_had_before_changes_nothing(
     report = await house.sync()
     assert (report.found, report.new) == (1, 1)
     assert await house.said((await house.only()).id) == ["Look", "Seen."]
+
+
+def test_thoughts_are_there_once_after_a_resume() -> None:
+    made = GeminiWriter()
+    made.user("one")
+    made.say("two", thoughts=[{"subject": "Considering", "description": "It is red."}])
+    first = parse(made.data()).conversation.entries
+    prompt, answer = made.messages
+    content = [{"text": "**Considering** It is red.", "thought": True}, {"text": "two"}]
+    made.set(messages=[prompt, {"id": answer["id"], "type": "gemini", "content": content}])
+    assert [entry.parts for entry in parse(made.data()).conversation.entries] == [
+        entry.parts for entry in first
+    ]
+
+
+@pytest.mark.parametrize("wrapped", ["{}", "<untrusted_context>\n{}\n</untrusted_context>"])
+@pytest.mark.parametrize(
+    ("output", "failed"),
+    [
+        ("Output: grass\nExit Code: 6\nProcess Group PGID: 804", True),
+        ("Output: grass\nExit Code: 0", False),
+        ("Output: Exit Code: 6\nExit Code: 0", False),
+        ("Output: grass", False),
+    ],
+)
+def test_a_command_that_exits_with_an_error_has_failed(wrapped: str, output: str, failed: bool) -> None:
+    made = GeminiWriter()
+    told = wrapped.format(output)
+    made.say("", toolCalls=[call("run_shell_command", {"command": "x"}, told)])
+    made.say("", toolCalls=[call("read_file", {"path": "x"}, told, id="c2")])
+    results = [entry.parts[0] for entry in parse(made.data()).conversation.entries if entry.role == "tool"]
+    assert [part.is_error for part in results if isinstance(part, ToolResult)] == [failed, False]

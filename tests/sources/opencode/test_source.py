@@ -30,6 +30,7 @@ from hitherto.sources.opencode.source import OpencodeSource
 from hitherto.sources.port import Reading
 from hitherto.sources.shared import database
 from tests.sources.agent_home import House
+from tests.sources.branches import told
 from tests.sources.opencode.opencode_files import CWD, OLDEST, SESSION, OpencodeWriter, text, tool
 
 ID = f"opencode:{SESSION}"
@@ -153,14 +154,16 @@ def test_what_only_the_older_form_has_of_the_time_before_comes_first(made: Openc
     assert texts(made) == ["one", "two", "three"]
 
 
-def test_what_was_reverted_is_hidden(made: OpencodeWriter) -> None:
+def test_what_was_reverted_is_a_branch(made: OpencodeWriter) -> None:
     made.user("one")
     message = made.answer(text("two"), text("three"))
     made.user("four")
     made.run("UPDATE session SET revert = ?", f'{{"messageID": "{message}", "partID": "prt_000000021"}}')
-    assert texts(made) == ["one", "two"]
+    there = read(made)
+    assert told(there.entries, there.branches) == (["one", "two"], [["one", "two", "three", "four"]])
     made.run("UPDATE session SET revert = ?", f'{{"messageID": "{message}"}}')
-    assert texts(made) == ["one"]
+    there = read(made)
+    assert told(there.entries, there.branches) == (["one"], [["one", "two", "three", "four"]])
 
 
 def test_rows_and_parts_of_new_kinds_are_kept_and_counted(made: OpencodeWriter) -> None:

@@ -14,6 +14,7 @@ from hitherto.sources.handoff.restore import original
 from hitherto.sources.pi.parse import parse
 from hitherto.sources.pi.source import PiSource
 from tests.sources.agent_home import House
+from tests.sources.branches import Told, told
 from tests.sources.pi.pi_files import CWD, SESSION, PiWriter
 
 
@@ -21,6 +22,11 @@ from tests.sources.pi.pi_files import CWD, SESSION, PiWriter
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield House(tmp_path, sessions, PiSource(tmp_path / "pi"))
+
+
+def beside(made: PiWriter) -> Told:
+    parsed = parse(made.data())
+    return told(parsed.entries, parsed.branches)
 
 
 def texts(made: PiWriter) -> list[str]:
@@ -60,15 +66,22 @@ def test_each_kind_of_message_becomes_what_it_is() -> None:
     assert parsed.unknown == {}
 
 
-def test_the_newest_branch_is_the_conversation_and_others_are_counted() -> None:
+def test_the_newest_branch_is_the_conversation_and_others_are_beside_it() -> None:
     made = PiWriter()
     first = made.user("one")
     made.say("left")
     made.user("further left")
     made.leaf = first
     made.say("right")
-    assert texts(made) == ["one", "right"]
-    assert parse(made.data()).info.aside == 2
+    made.leaf = "00000002"
+    made.say("further right")
+    made.leaf = first
+    made.say("straight on")
+    right = ["one", "left", "further right"]
+    assert beside(made) == (
+        ["one", "straight on"],
+        [right, ["one", "right"], ["one", "left", "further left"]],
+    )
 
 
 def test_the_conversation_may_go_back_to_another_branch() -> None:
@@ -77,11 +90,11 @@ def test_the_conversation_may_go_back_to_another_branch() -> None:
     left = made.say("left")
     made.user("further left")
     made.add("leaf", targetId=left)
-    assert texts(made) == ["one", "left"]
+    further = ["one", "left", "further left"]
+    assert beside(made) == (["one", "left"], [further])
     made.leaf = left
     made.say("right")
-    assert texts(made) == ["one", "left", "right"]
-    assert parse(made.data()).info.aside == 1
+    assert beside(made) == (["one", "left", "right"], [further])
     assert parse(made.data()).unknown == {}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hitherto.cli.command import command
 from hitherto.cli.terminal.output import Output
 from hitherto.ids import now_ms
-from hitherto.model import Value
+from hitherto.model import Value, decode_json
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 from hitherto.settings import read_settings
@@ -21,7 +22,8 @@ from hitherto.sources.sync.sync import find_all, is_new
 
 class Described(Value, frozen=True):
     """The state of a source: its sessions, those not synced yet (`waiting`), the last change, unreadable databases, damaged
-    and unknown records, and the sessions that the agent will delete within seven days (`expiring`)."""
+    and unknown records, those that are shown and those of each kind that are not (`left_out`), and the sessions that the
+    agent will delete within seven days (`expiring`)."""
 
     source: str
     title: str
@@ -33,6 +35,9 @@ class Described(Value, frozen=True):
     unreadable: int = 0
     damaged_records: int = 0
     unknown_records: int = 0
+    shown_records: int = 0
+    left_out_records: int = 0
+    left_out: dict[str, int] = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
     expiring: int = 0
 
 
@@ -40,8 +45,11 @@ class Described(Value, frozen=True):
 async def run(sessions: Sessions, out: Output) -> None:
     """Show the agents that `hitherto sync` imports from: where their sessions are, how many, and how many are new.
 
+    Of the records that sync has read, it tells how many are shown, as messages or parts of them, and how many are of kinds that
+    are not, such as settings and repetitions; JSON has the kinds.
+
     In a pipe, each line has these tab-separated fields: source, number of sessions, number not synced yet, time of the
-    last change, folder, remarks. No conversation is read.
+    last change, folder, remarks, number of records shown, number not shown. No conversation is read.
     """
     ledger = Ledger(read_settings().data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
@@ -57,11 +65,13 @@ async def run(sessions: Sessions, out: Output) -> None:
         out.document({"sources": found})
         return
     if out.terminal:
-        out.table(("AGENT", "SESSIONS", "NEW", "CHANGED", "FOLDER", ""), map(_row, found))
+        titles = ("AGENT", "SESSIONS", "NEW", "SHOWN", "NOT SHOWN", "CHANGED", "FOLDER", "")
+        out.table(titles, map(_row, found))
         return
     for each in found:
         when = None if each.changed_at is None else formats.utc(each.changed_at)
-        out.row(each.source, each.sessions, each.waiting, when, each.folders[0], _remarks(each))
+        records = (each.shown_records, each.left_out_records)
+        out.row(each.source, each.sessions, each.waiting, when, each.folders[0], _remarks(each), *records)
 
 
 def _described(source: Source, looked: Sequence[FoundSession], ledger: Ledger) -> Described:
@@ -69,6 +79,7 @@ def _described(source: Source, looked: Sequence[FoundSession], ledger: Ledger) -
     seen = ledger.seen(source.name)
     found = [each for each in looked if each.stamp]
     known = [seen[each.key] for each in found if each.key in seen]
+    left_out = sum((Counter[str](decode_json(each.left_out)) for each in known), Counter[str]())
     return Described(
         source=source.name,
         title=AGENTS[source.name].title,
@@ -81,6 +92,9 @@ def _described(source: Source, looked: Sequence[FoundSession], ledger: Ledger) -
         unreadable=len(looked) - len(found),
         damaged_records=sum(each.damaged for each in known),
         unknown_records=sum(each.unknown for each in known),
+        shown_records=sum(each.shown for each in known),
+        left_out_records=left_out.total(),
+        left_out=dict(left_out.most_common()),
         expiring=len(soon_deleted(source, found, now_ms())),
     )
 
@@ -88,7 +102,8 @@ def _described(source: Source, looked: Sequence[FoundSession], ledger: Ledger) -
 def _row(each: Described) -> Sequence[str]:
     changed = "" if each.changed_at is None else formats.local(each.changed_at)
     folder = formats.short_folder(each.folders[0]) or ""
-    return each.title, str(each.sessions), str(each.waiting), changed, folder, _remarks(each)
+    counts = (each.sessions, each.waiting, each.shown_records, each.left_out_records)
+    return each.title, *(f"{count:,}" for count in counts), changed, folder, _remarks(each)
 
 
 def _remarks(each: Described) -> str:

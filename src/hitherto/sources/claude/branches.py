@@ -47,11 +47,13 @@ def read_branches(
     facts, branches, spent = Facts(), list[BranchRead](), list[Usage | None]()
     for each in aside:
         builder = ConversationBuilder(facts, None, None, at)
+        before = facts.copy()
         for number in each.records:
             builder.add(*line_of(number))
             if builder.newest is not None:
                 entry_of[number] = builder.newest
         if all(entry.meta.get("meta") for entry in builder.entries):
+            facts.shown, facts.left_out = before.shown, before.left_out
             for _ in each.records:
                 count(facts.left_out, BESIDE)
             continue

@@ -144,10 +144,11 @@ class ConversationBuilder:
             self._add_answer(record, len(line))
         elif (entry := _MAKERS.get(record.type, _unknown)(record, line, self)) is not None:
             self._put(entry if len(line) <= LONGEST else _cut(entry))
+        if self.newest is not None:
+            self.facts.shown += 1
 
     def too_deep(self, record: Record) -> Entry:
         """An entry in place of a record that is nested too deeply to be stored."""
-        count(self.facts.left_out, "nested too deeply")
         return self.entry(record, _ROLES.get(record.type, "system"), (TOO_DEEP,), {"cut": True})
 
     def entry(self, record: Record, role: Role, parts: Parts, meta: Json) -> Entry:
@@ -320,11 +321,7 @@ def _attachment_entry(record: Record, line: memoryview, builder: ConversationBui
         return builder.too_deep(record)
     meta: Json = {"attachment": attachment.type}
     if attachment.type == "queued_command":
-        if attachment.command_mode == _NOTIFICATION:
-            meta["origin"] = _NOTIFICATION
-        parts = parts_of(blocks_of(attachment.prompt), builder.facts.unknown)
-        role, parts, meta = _by_origin(parts, meta, is_meta=False)
-        return builder.entry(record, role, parts, meta) if parts else None
+        return _queued(record, attachment, builder)
     if attachment.type == "file":
         return builder.entry(record, "user", (attached_file(attachment),), {**meta, "meta": True})
     if attachment.type in _HOOKS:
@@ -334,6 +331,19 @@ def _attachment_entry(record: Record, line: memoryview, builder: ConversationBui
         return None
     count(builder.facts.unknown, f"attachment {attachment.type or '?'}"[:100])
     return builder.entry(record, "system", _raw(line), {**meta, "meta": True})
+
+
+def _queued(record: Record, attachment: Attachment, builder: ConversationBuilder) -> Entry | None:
+    """A prompt that was given while the model was at work, or what a subagent reported then."""
+    meta: Json = {"attachment": attachment.type}
+    if attachment.command_mode == _NOTIFICATION:
+        meta["origin"] = _NOTIFICATION
+    parts = parts_of(blocks_of(attachment.prompt), builder.facts.unknown)
+    role, parts, meta = _by_origin(parts, meta, is_meta=False)
+    if parts:
+        return builder.entry(record, role, parts, meta)
+    count(builder.facts.left_out, f"attachment {attachment.type}")
+    return None
 
 
 def _progress(_record: Record, _line: memoryview, builder: ConversationBuilder) -> None:

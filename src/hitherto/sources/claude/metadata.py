@@ -63,8 +63,8 @@ class Info(Value, frozen=True):
 
     `title_by` is who gave the title. `agent_id` and `sidechain` tell a subagent's transcript. `usage` is the sum over
     the responses of the conversation, each counted once; `cost` is what the program itself last said, after the message of `cost_at`. `unknown` counts
-    records, blocks and attachments of new kinds, `left_out` those that are no part of a conversation; `cwds` are all folders that it
-    has been in; `extra` holds the newest record about the session of each new kind. `continued_in` is the session that goes on where
+    records, blocks and attachments of new kinds, `left_out` the records that are no part of a conversation, `shown` all others;
+    `cwds` are all folders that it has been in; `extra` holds the newest record about the session of each new kind. `continued_in` is the session that goes on where
     this ended, `forked_from` the one that it was forked from, at its record `forked_at`.
     """
 
@@ -93,6 +93,7 @@ class Info(Value, frozen=True):
     forked_from: str | None = None
     forked_at: str | None = None
     unknown: dict[str, int] = msgspec.field(default_factory=dict)
+    shown: int = 0
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
     damage: Damage = Damage()
     extra: Json = msgspec.field(default_factory=dict)
@@ -130,6 +131,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     forked_from: str | None = None
     forked_at: str | None = None
     unknown: dict[str, int] = {}
+    shown: int = 0
     left_out: dict[str, int] = {}
     damage: Damage = Damage()
     extra: dict[str, Any] = {}
@@ -156,6 +158,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         joined.first_command = self.first_command or aside.first_command
         joined.models += [each for each in aside.models if each not in self.models]
         joined.children += [each for each in aside.children if each not in self.children]
+        joined.shown += aside.shown
         for counts, more in ((joined.unknown, aside.unknown), (joined.left_out, aside.left_out)):
             for kind, number in more.items():
                 counts[kind] = counts.get(kind, 0) + number
@@ -180,12 +183,11 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
     def observe_session_record(self, record: Record, line: memoryview) -> None:
         """Note a record about the session; `line` is all of it."""
         self._begin(record)
+        kind = record.type[:KIND_CHARS] or "?"
+        count(self.left_out, kind)
         if observe := ABOUT.get(record.type):
             observe(self, record)
-        elif record.type.startswith(REQUEST_LOG):
-            count(self.left_out, record.type)
-        elif record.type not in SILENT and not record.type.startswith(_SILENT_PREFIX):
-            kind = record.type[:KIND_CHARS] or "?"
+        elif record.type not in SILENT and not record.type.startswith((_SILENT_PREFIX, REQUEST_LOG)):
             count(self.unknown, kind)
             room = kind in self.extra or len(self.extra) < EXTRA_KINDS
             if room and len(line) <= EXTRA_BYTES and not is_deep(line):
@@ -250,6 +252,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
             forked_from=self.forked_from,
             forked_at=self.forked_at,
             unknown=dict(self.unknown),
+            shown=self.shown,
             left_out=dict(self.left_out),
             damage=self.damage,
             extra=dict(self.extra),
@@ -264,10 +267,11 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
         return (title, "source") if title else (None, None)
 
 
-def count(counts: dict[str, int], kind: str) -> None:
-    """Count one more of a kind; kinds beyond a limit are counted together."""
-    kind = kind if kind in counts or len(counts) < KINDS else "other kinds"
-    counts[kind] = counts.get(kind, 0) + 1
+def count(counts: dict[str, int], kind: str, more: int = 1) -> None:
+    """Count more of a kind; kinds beyond a limit are counted together."""
+    if more:
+        kind = kind if kind in counts or len(counts) < KINDS else "other kinds"
+        counts[kind] = counts.get(kind, 0) + more
 
 
 # Texts that others wrote, cut to what every store can keep.

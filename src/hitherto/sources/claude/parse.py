@@ -24,12 +24,12 @@ from hitherto.model import Entry, Usage, Value, decode_json
 from hitherto.sources.claude.branches import BranchRead, Line, read_branches
 from hitherto.sources.claude.entries import LINKED, Answer, Compacted, ConversationBuilder
 from hitherto.sources.claude.graph import Linked, RebuildNeeded, Window
-from hitherto.sources.claude.metadata import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info
+from hitherto.sources.claude.metadata import ABOUT, REQUEST_LOG, SILENT, Child, Facts, Info, count
 from hitherto.sources.claude.records import Record, read
 from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
 from hitherto.sources.shared.usage import total
 
-VERSION = 4
+VERSION = 5
 """Increased when the same bytes give other entries than before, so that files are read again."""
 _NEWLINE = 0x0A
 
@@ -134,13 +134,17 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
     linked = Linked(start.window, [line.record for line in lines], facts.leaf)
     builder = ConversationBuilder(facts, start.answer, start.spent, start.at, start.compaction)
     entry_of: dict[int, str] = {}
-    for number in linked.new:
+    new = linked.new
+    for number in new:
         builder.add(*lines[number])
         if builder.newest is not None:
             entry_of[number] = builder.newest
-    beside = read_branches(linked.aside, lines.__getitem__, entry_of, facts.created_at or 0)
+    aside = linked.aside
+    repeated = len(lines) - len(new) - sum(len(each.records) for each in aside)
+    count(facts.left_out, "record that was written again", repeated)
+    beside = read_branches(aside, lines.__getitem__, entry_of, facts.created_at or 0)
     known = (start.aside, start.aside_usage)
-    aside, aside_usage = known if start.window.nodes else (beside.facts, beside.usage)
+    aside_facts, aside_usage = known if start.window.nodes else (beside.facts, beside.usage)
     total_entries = start.entries + len(builder.entries)
     state = State(
         offset=start.offset + end,
@@ -154,7 +158,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
         compaction=builder.begun,
         entries=total_entries,
         facts=facts,
-        aside=aside,
+        aside=aside_facts,
         aside_usage=aside_usage,
     )
     usage = total([builder.usage, aside_usage])
@@ -162,7 +166,7 @@ def _parsed(data: bytes, start: State, change: Literal["whole", "extends"]) -> P
         change=change,
         entries=tuple(builder.entries),
         amended=builder.amended,
-        info=facts.joined(aside).info(usage, bool(sidechain), linked.has),
+        info=facts.joined(aside_facts).info(usage, bool(sidechain), linked.has),
         state=state,
         total=total_entries,
         unread=len(data) - end,
@@ -243,5 +247,5 @@ def _own(lines: list[Line], sidechain: bool, facts: Facts) -> list[Line]:
         return lines
     own = [line for line in lines if not line.record.is_sidechain]
     if aside := len(lines) - len(own):
-        facts.left_out["sidechain"] = facts.left_out.get("sidechain", 0) + aside
+        count(facts.left_out, "sidechain", aside)
     return own

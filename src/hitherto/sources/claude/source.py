@@ -20,7 +20,7 @@ from hitherto.sources.claude.entries import entry_id
 from hitherto.sources.claude.files import AgentNotes, Notes
 from hitherto.sources.claude.files import TranscriptFile as Transcript
 from hitherto.sources.claude.parse import Compacted, Parsed, State
-from hitherto.sources.port import FoundSession, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import Census, FoundSession, Known, Reading, Unreadable, found_unreadable
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import MS, path_meta, path_of, raw_copies
 from hitherto.values.titles import title_from
@@ -141,6 +141,7 @@ def reading_of(parsed: Parsed, origin: TranscriptOrigin, output: LongOutput) -> 
         ],
         damaged=parsed.info.damage.records,
         unknown=parsed.info.unknown,
+        census=Census(parsed.info.shown, parsed.info.left_out),
     )
 
 

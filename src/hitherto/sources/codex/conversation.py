@@ -8,17 +8,20 @@ once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.model import Entry, Json, Part, Role, Text, Thought, Unknown, Usage
+from hitherto.model import Entry, Image, Json, Part, Role, Text, Thought, Unknown, Usage
 from hitherto.service.compaction.imported import Summarised
 from hitherto.sources.codex.records import (
     INJECTED,
     ITEMS_OF_BOTH,
+    LOCAL_PICTURES,
     NOTES,
+    PICTURES,
     QUIET,
     QUIET_EVENTS,
     QUIET_ITEMS,
@@ -46,12 +49,25 @@ from hitherto.sources.codex.tools import (
     result_of_item,
     snake_case,
 )
-from hitherto.sources.shared.conversation import fit_entry
+from hitherto.sources.shared.conversation import KIND_CHARS, fit_entry
 from hitherto.sources.shared.usage import tokens_of, total
 from hitherto.values.titles import opening
 
+ROLES = frozenset({"user", "assistant", "developer", "system"})
+PROGRAM = frozenset({"developer", "system"})
+"""The roles of what the program tells its model."""
+COPIED = "copied from the thread that started it"
+_PICTURE = b'"input_image"'
 PROMPT_CHARS = 10_000
 """How much of the first prompt is kept for a title."""
+
+
+class RolledBack(NamedTuple):
+    """Turns that were rolled back: they follow the entry `after`, None if nothing is before them."""
+
+    after: str | None
+    entries: list[Entry]
+    compactions: list[Summarised]
 
 
 class Entries:
@@ -62,8 +78,11 @@ class Entries:
         self.memory = memory
         self.entries: list[Entry] = []
         self.compactions: list[Summarised] = []
+        self.rolled_back: list[RolledBack] = []
         self.amended: Entry | None = None
         self.unknown = Counter[str](memory.unknown)
+        self.left_out = Counter[str](memory.left_out)
+        self.added = 0
         self.own = True
         self.record = Record("", None, None, b"", 0)
         self._turns: list[int] = []
@@ -72,6 +91,7 @@ class Entries:
     def close(self) -> None:
         """End of the records, for now."""
         self.memory.unknown = dict(self.unknown)
+        self.memory.left_out = dict(self.left_out)
         self.memory.entries += len(self.entries)
         if self._answer is not None:
             self.memory.answer = self.entries[self._answer]
@@ -81,12 +101,16 @@ class Entries:
         self._turns.append(len(self.entries))
 
     def drop_turns(self, turns: int) -> None:
-        """Remove the last turns."""
+        """Move the last turns out of the conversation, into a branch beside it."""
         if turns > 0:
             place = self._turns[-turns] if turns <= len(self._turns) else 0
             gone = {entry.id for entry in self.entries[place:]}
-            del self.entries[place:], self._turns[-turns:]
+            compactions = [each for each in self.compactions if each.summary in gone]
             self.compactions = [each for each in self.compactions if each.summary not in gone]
+            if gone:
+                after = self.entries[place - 1].id if place else None
+                self.rolled_back.append(RolledBack(after, self.entries[place:], compactions))
+            del self.entries[place:], self._turns[-turns:]
             self._answer = None
         self.memory.turn = False
 
@@ -106,7 +130,7 @@ class Entries:
 
     def keep_unknown(self, kind: str, raw: Json) -> None:
         """Add something of an unknown kind, raw and counted."""
-        self.unknown[kind[:80]] += 1
+        self.unknown[kind[:KIND_CHARS]] += 1
         self.add_entry("system", (Unknown(raw=raw),), meta={"meta": True})
 
     def add_entry(
@@ -126,6 +150,7 @@ class Entries:
         )
         entry = fit_entry(entry, record.data)
         self.entries.append(entry)
+        self.added += 1
         if self.own:
             memory.updated_at = max(memory.updated_at or 0, memory.at)
         if answers:
@@ -197,8 +222,13 @@ class ConversationBuilder(Entries):
             self.memory.records += 1
             self.memory.ordinal = max(self.memory.ordinal, -1 if record.ordinal is None else record.ordinal)
         self.memory.at = record.at or self.memory.at
-        if not self._is_copied(record) and record.kind not in QUIET:
+        before, copied = self.added, self._is_copied(record)
+        if not copied and record.kind not in QUIET:
             LINES.get(record.kind, ConversationBuilder._unknown_line)(self)
+        if own and self.added > before:
+            self.memory.shown += 1
+        elif own:
+            self.left_out[COPIED if copied else kind_of(record)] += 1
 
     # Lines
 
@@ -255,6 +285,8 @@ class ConversationBuilder(Entries):
 
     def _response(self) -> None:
         kind = self.record.type
+        if self.memory.paginated and kind == "message" and _PICTURE in self.record.data:
+            self._keep_pictures(self.record.payload())
         if kind in QUIET_RESPONSES or (self.memory.paginated and kind in SHOWN_TOO):
             return
         item = self.record.payload()
@@ -265,10 +297,18 @@ class ConversationBuilder(Entries):
         else:
             RESPONSES.get(kind, ConversationBuilder._unknown_response)(self, item)
 
+    def _keep_pictures(self, item: Json) -> None:
+        """Keep the pictures of a prompt until it is shown: what is shown has only their paths."""
+        parts = parts_of(item.get("content"), Counter[str]())
+        self.memory.pictures = [part for part in parts if isinstance(part, Image) and part.data]
+
     def _message(self, item: Json) -> None:
         role, parts = text(item, "role"), tuple(parts_of(item.get("content"), self.unknown))
         first = next((part.text.lstrip() for part in parts if isinstance(part, Text)), "")
-        if role not in ("user", "assistant") or not parts or (role == "user" and first.startswith(INJECTED)):
+        if role not in ROLES:
+            self._unknown_response(item)
+            return
+        if role in PROGRAM or not parts or (role == "user" and first.startswith(INJECTED)):
             return
         if role == "assistant":
             self.add_entry("assistant", parts, meta=_known(phase=text(item, "phase")))
@@ -394,6 +434,8 @@ class ConversationBuilder(Entries):
             ITEMS.get(kind, ConversationBuilder._unknown_item)(self, item)
         elif self._is_users(item):
             self._command(snake_case(item))
+        elif kind == "ImageView" and text(item, "id") in self.memory.calls:
+            return  # the picture itself comes with the result for the model
         elif done := finished_call(item, self.unknown):
             self._end(*done)
 
@@ -408,7 +450,8 @@ class ConversationBuilder(Entries):
         self.add_entry("user", (Text(text=command),))
 
     def _user_message(self, item: Json) -> None:
-        if parts := tuple(parts_of(item.get("content"), self.unknown)):
+        pictures, self.memory.pictures = self.memory.pictures, []
+        if parts := tuple(_with_pictures(item.get("content"), pictures, self.unknown)):
             self.prompt(parts)
 
     def _agent_message(self, item: Json) -> None:
@@ -476,6 +519,30 @@ ITEMS: dict[str, Callable[[ConversationBuilder, Json], None]] = {
     "SubAgentActivity": ConversationBuilder._activity,
 }
 """Handlers by kind of line, of model item, of event and of shown item."""
+
+
+def kind_of(record: Record) -> str:
+    """What a record that is not shown is counted as."""
+    kind = record.kind
+    if kind in ("response_item", "event_msg"):
+        kind = f"{'item' if kind == 'response_item' else 'event'} {record.type}"
+    if kind == "event item_completed":
+        kind = f"shown {text(fields(record.payload(), 'item'), 'type')}"
+    elif kind == "item message":
+        kind = f"message {text(record.payload(), 'role')}"
+    return kind[:KIND_CHARS]
+
+
+def _with_pictures(content: object, pictures: Sequence[Image], unknown: Counter[str]) -> Iterator[Part]:
+    """The parts of a prompt, those that are only named with their bytes, in order."""
+    left = iter(pictures)
+    for piece in content if isinstance(content, list) else ():
+        named = text(piece, "type") in LOCAL_PICTURES
+        picture = next(left, None) if named or text(piece, "type") in PICTURES else None
+        if named and picture is not None:
+            yield replace(picture, uri=text(piece, "path"))
+        else:
+            yield from parts_of([piece], unknown)
 
 
 def _last_text(history: list[object]) -> str | None:

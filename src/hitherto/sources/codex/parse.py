@@ -14,15 +14,16 @@ from msgspec.structs import replace
 
 from hitherto.claude.lines import RECORD_LIMIT, Damage, read_records
 from hitherto.model import Entry, Value, decode_json
-from hitherto.service.compaction.imported import Summarised
+from hitherto.service.compaction.imported import Branch, Summarised
 from hitherto.sources.codex.conversation import ConversationBuilder, RebuildNeeded
 from hitherto.sources.codex.records import Record, fields, read, text
 from hitherto.sources.codex.resume_state import Base, Memory, Meta, meta_of
 from hitherto.sources.shared.growing_file import complete_length, continues_line, next_seal
 
-VERSION = 1
+VERSION = 2
 """Increased when the same bytes give other entries than before, so that files are read again."""
 _NEWLINE = 0x0A
+AGAIN = "record that was written again"
 
 __all__ = ["Base", "Before", "Meta", "Parsed", "State", "first_line", "load_state", "parse", "turns_of"]
 
@@ -51,14 +52,15 @@ class State(Value, frozen=True):
 
 
 class Parsed(Value, frozen=True):
-    """The result of parsing. With `extends`, the entries follow those known before, and `amended` replaces the one with the
-    same id."""
+    """The result of parsing: the entries of the conversation, then those of the branches beside it. With `extends`, they follow
+    those known before, `amended` replaces the one with the same id, and the branches are as they were."""
 
     entries: tuple[Entry, ...]
     state: State
     extends: bool = False
     amended: Entry | None = None
     compactions: tuple[Summarised, ...] = ()
+    branches: tuple[Branch, ...] = ()
 
     @property
     def memory(self) -> Memory:
@@ -142,12 +144,15 @@ def _parsed(
         lost=start.lost,
         memory=memory,
     )
+    # The newest first: what was rolled back earlier may follow something that was rolled back later.
+    beside = builder.rolled_back[::-1]
     return Parsed(
-        entries=tuple(builder.entries),
+        entries=(*builder.entries, *(entry for each in beside for entry in each.entries)),
         state=state,
         extends=extends,
         amended=builder.amended,
         compactions=tuple(builder.compactions),
+        branches=tuple(Branch(each.after, len(each.entries), tuple(each.compactions)) for each in beside),
     )
 
 
@@ -163,13 +168,19 @@ def _records(data: bytes, memory: Memory, *, extends: bool) -> tuple[list[Record
             if extends and record.ordinal <= memory.ordinal:
                 raise RebuildNeeded
             if (known := (record.ordinal, checksum)) in seen:
+                _count_again(memory)
                 continue
             seen.add(known)
         elif checksum == memory.last:
+            _count_again(memory)
             continue
         memory.last = checksum
         records.append(record)
     return records, memory.damage + damage
+
+
+def _count_again(memory: Memory) -> None:
+    memory.left_out[AGAIN] = memory.left_out.get(AGAIN, 0) + 1
 
 
 def _decide(memory: Memory, records: Iterable[Record]) -> None:

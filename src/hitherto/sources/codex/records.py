@@ -114,7 +114,8 @@ TEXTS = frozenset(
     {"input_text", "output_text", "text", "Text", "inputText", "summary_text", "reasoning_text"}
 )
 PICTURES = frozenset({"input_image", "inputImage", "image"})
-FILES = frozenset({"local_image", "localImage", "skill", "mention", "resource_link"})
+LOCAL_PICTURES = frozenset({"local_image", "localImage"})
+FILES = LOCAL_PICTURES | {"skill", "mention", "resource_link"}
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^,]*)?;base64,", re.ASCII)
 # Tags around a picture that mark its start and end for the model.
 _AROUND = re.compile(r"\s*</?image(?:\s[^<>]*)?>\s*")

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitherto.claude.lines import Damage
-from hitherto.model import Entry, Json, Usage, Value
+from hitherto.model import Entry, Image, Json, Usage, Value
 from hitherto.projects import remote_name
 from hitherto.sources.codex.records import fields, text, whole
 
@@ -49,7 +49,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The state to continue from. `records` counts the file's records, `ordinal` is the highest number, `last` a checksum of
     the newest. `turn`: a turn is running. The next token count belongs to the entry `answer`; `waiting` was counted before
     there was one, `counted` is the sum of all. `decided`: it is known which stream is the conversation. `copying`: a copy of
-    another thread is being read."""
+    another thread is being read. `pictures` came with a prompt that is not shown yet. `shown` and `left_out` count the file's
+    records."""
 
     meta: Meta | None = None
     decided: bool = False
@@ -62,6 +63,7 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     turn: bool = False
     model: str | None = None
     calls: dict[str, Call] = {}
+    pictures: list[Image] = []
     answer: Entry | None = None
     waiting: Usage | None = None
     counted: int | None = None
@@ -74,6 +76,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     cwds: list[str] = []
     models: list[str] = []
     unknown: dict[str, int] = {}
+    shown: int = 0
+    left_out: dict[str, int] = {}
     damage: Damage = Damage()
 
     def copy(self) -> Memory:
@@ -83,7 +87,9 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
             calls=dict(self.calls),
             cwds=list(self.cwds),
             models=list(self.models),
+            pictures=list(self.pictures),
             unknown=dict(self.unknown),
+            left_out=dict(self.left_out),
         )
 
 

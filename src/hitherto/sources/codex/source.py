@@ -18,7 +18,15 @@ from hitherto.sources.codex import parse
 from hitherto.sources.codex.parse import Before, Parsed, State
 from hitherto.sources.codex.resume_state import Meta
 from hitherto.sources.codex.threads import files_beside, names_of_threads, rollouts_of_threads
-from hitherto.sources.port import SHELL, FoundSession, Known, Reading, Unreadable, found_unreadable
+from hitherto.sources.port import (
+    SHELL,
+    Census,
+    FoundSession,
+    Known,
+    Reading,
+    Unreadable,
+    found_unreadable,
+)
 from hitherto.sources.shared import files
 from hitherto.sources.shared.files import path_meta, path_of, raw_copies
 from hitherto.sources.shared.growing_file import decompress
@@ -78,7 +86,7 @@ class CodexSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
-    version: int = 1
+    version: int = parse.VERSION
 
     def folders(self) -> Sequence[Path]:
         return self.home / SESSIONS, self.home / ARCHIVED
@@ -135,10 +143,12 @@ class CodexSource(msgspec.Struct, frozen=True):
             extends=parsed.extends,
             amended=parsed.amended,
             compactions=parsed.compactions,
+            branches=parsed.branches,
             raw=list(raw_copies(consumed, read.start)),
             size=read.size,
             damaged=read.damaged,
             unknown=parsed.memory.unknown,
+            census=Census(parsed.memory.shown, parsed.memory.left_out),
             waits_for=parsed.state.lost or "",
         )
 

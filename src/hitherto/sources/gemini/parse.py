@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,6 +32,10 @@ from hitherto.sources.shared.tool_kinds import call_of, plan_of
 _MESSAGE = re.compile(r'\{\s*"(?:id|timestamp|type|content)"\s*:')
 _HEAD = re.compile(r'"(sessionId|projectHash|startTime|lastUpdated|summary|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
 _json = json.JSONDecoder()
+
+
+AGAIN = "message that was written again"
+"""What is left out of a message that comes several times: all but one."""
 
 
 class Info(Value, frozen=True):
@@ -102,6 +108,9 @@ class _Log:
         self._known: dict[str, Json] = {}
         """Everything that the log ever had of each message."""
         self._summaries: list[tuple[str, str | None]] = []
+        self._rewound: list[tuple[Sequence[str], dict[str, Json]]] = []
+        """The messages that were taken back, and the ids of those before them."""
+        self._left_out = Counter[str]()
         self._number = 0
 
     def add(self, record: Json) -> None:
@@ -109,12 +118,16 @@ class _Log:
         self._number += 1
         match record:
             case {"$rewindTo": str(id)}:
+                self._left_out["$rewindTo"] += 1
                 self._rewind(id)
             case {"$set": dict(changes)}:
+                self._left_out["$set"] += 1
                 self._set(changes)
             case {"id": str(id), "type": _}:
+                self._left_out[AGAIN] += id in self._messages
                 self._messages[id] = self._known[id] = record
             case {"sessionId": str()}:
+                self._left_out["session"] += 1
                 self._set(record)
             case _:
                 self._messages[f"line-{self._number}"] = {
@@ -126,8 +139,8 @@ class _Log:
     def _rewind(self, id: str) -> None:
         ids = list(self._messages)
         # An unknown id removes everything.
-        for each in ids[ids.index(id) if id in ids else 0 :]:
-            del self._messages[each]
+        place = ids.index(id) if id in ids else 0
+        self._rewound.append((ids[:place], {each: self._messages.pop(each) for each in ids[place:]}))
         self._summaries = [(summary, kept) for summary, kept in self._summaries if summary in self._messages]
 
     def _set(self, changes: Json) -> None:
@@ -141,19 +154,29 @@ class _Log:
     def _replace(self, messages: Sequence[Json]) -> None:
         """Replace all messages. If some are left out and a new one comes before all others, it is a summary, and the messages
         that it summarises stay in the conversation."""
+        self._left_out[AGAIN] += sum(message["id"] in self._messages for message in messages)
         new = {message["id"]: self._again(message) for message in messages}
         if new and not any(map(is_given, new.values())):
-            return  # resuming a session starts like this; the other messages follow
+            # Resuming a session starts like this; the other messages follow.
+            self._messages |= {id: message for id, message in new.items() if id not in self._messages}
+            return
         left_out = [id for id in self._messages if id not in new]
         first = next((id for id in new if id not in self._messages), None)
         ids = list(new)
         behind = ids if first is None else ids[: ids.index(first)]
         if first is None or not left_out or any(is_given(new[id]) for id in behind):
-            self._messages = self._summed_up(new) | new
+            self._put_in_place(self._summed_up(new) | new)
             return
         kept = next((id for id in ids[len(behind) :] if id in self._messages), None)
         self._summaries.append((first, kept))
         self._messages = {id: new.get(id, message) for id, message in self._messages.items()} | new
+
+    def _put_in_place(self, messages: dict[str, Json]) -> None:
+        """Put these in place of all messages; those that are not among them are taken back."""
+        if gone := {id: message for id, message in self._messages.items() if id not in messages}:
+            before = list(self._messages)
+            self._rewound.append((before[: before.index(next(iter(gone)))], gone))
+        self._messages = messages
 
     def _summed_up(self, new: dict[str, Json]) -> dict[str, Json]:
         """The messages up to and including the last summary, which stay in the conversation."""
@@ -171,18 +194,39 @@ class _Log:
         return self._known[message["id"]]
 
     def parsed(self, harm: int) -> Parsed:
-        """The conversation so far."""
-        builder, at = ConversationBuilder(), 0
-        builder.damaged = harm
-        summaries, listed = dict(self._summaries), calls_in(self._messages.values())
-        for id, message in self._messages.items():
-            at = moment(message.get("timestamp")) or at
+        """The conversation so far, and the branches that were rewound."""
+        builder = ConversationBuilder()
+        builder.damaged, builder.left_out = harm, +self._left_out
+        last = self._add_all(builder, self._messages)
+        for before, messages in self._rewound:
+            # A message that is there again, or that was taken back before, is not told twice.
+            left = {id: message for id, message in messages.items() if id not in last}
+            builder.left_out[AGAIN] += len(messages) - len(left)
+            after = next((last[id] for id in reversed(before) if last.get(id)), None)
+            builder.add_branch(after, partial(self._add_branch, builder, left, last))
+        builder.left_out = +builder.left_out
+        return Parsed(info=_info(self._about), conversation=builder.conversation)
+
+    def _add_branch(
+        self, builder: ConversationBuilder, messages: dict[str, Json], last: dict[str, str | None]
+    ) -> None:
+        last |= self._add_all(builder, messages)
+
+    def _add_all(self, builder: ConversationBuilder, messages: dict[str, Json]) -> dict[str, str | None]:
+        """Add these messages; the last entry of each, None if it has none."""
+        at, summaries, listed = 0, dict(self._summaries), calls_in(messages.values())
+        last = dict[str, str | None]()
+        for id, message in messages.items():
+            at, before = moment(message.get("timestamp")) or at, len(builder.entries)
             if id in summaries:
                 parts, kept = [part for _, part in blocks_of(builder, message, listed)], summaries[id]
                 builder.add_summary(id, at, parts, [kept] if kept else [])
             else:
                 _add_message(builder, at, message, listed)
-        return Parsed(info=_info(self._about), conversation=builder.conversation)
+            shown = len(builder.entries) > before
+            builder.tally("message that repeats a result", shown=shown)
+            last[id] = builder.entries[-1].id if shown else None
+        return last
 
 
 def _add_message(builder: ConversationBuilder, at: int, message: Json, listed: frozenset[str]) -> None:
@@ -221,8 +265,10 @@ def _info(about: Json) -> Info:
 
 Block = tuple[str, Part]
 """A part, and its id."""
+SHELL = "run_shell_command"
 ENDED = frozenset({"success", "error", "cancelled"})
 """States of a call that has a result."""
+_EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 INJECTED = ("<session_context>", "<hook_context>")
 """Beginnings of texts that the program inserted in the user's name."""
 
@@ -238,11 +284,15 @@ def blocks_of(builder: ConversationBuilder, message: Json, listed: frozenset[str
     the content."""
     id, calls = message["id"], list(objects(message.get("toolCalls")))
     listed |= {own for call in calls if (own := text(call, "id"))}
-    for place, thought in enumerate(objects(message.get("thoughts"))):
+    thoughts = list(objects(message.get("thoughts")))
+    for place, thought in enumerate(thoughts):
         thought_text = "\n".join(filter(None, (text(thought, "subject"), text(thought, "description"))))
         yield f"{id}/thought-{place}", Thought(text=thought_text)
     for place, piece in enumerate(_pieces(message.get("content"))):
-        if _call_id(piece) not in listed and (part := _part(builder, piece)) is not None:
+        # What resuming writes again has the thoughts among the content too.
+        if (thoughts and piece.get("thought") is True) or _call_id(piece) in listed:
+            continue
+        if (part := _part(builder, piece)) is not None:
             yield f"{id}/{place}", part
     for call in calls:
         yield from _call(builder, id, call)
@@ -298,9 +348,16 @@ def _response(id: str, answer: Json, *, failed: bool = False) -> ToolResult:
     return ToolResult(
         id=id,
         content=(Text(text=answer_text),) if answer_text else (),
-        is_error=failed or bool(error),
+        is_error=failed or bool(error) or (text(answer, "name") == SHELL and _has_failed(output or "")),
         output=None if answer_text else response,
     )
+
+
+def _has_failed(output: str) -> bool:
+    """Whether a command ended with another code than 0: Gemini CLI counts it as a success, and tells the code to the model. What
+    the command itself put out comes before."""
+    codes = _EXIT.findall(output)
+    return bool(codes) and int(codes[-1]) != 0
 
 
 def _call(builder: ConversationBuilder, message: str, call: Json) -> Iterator[Block]:
@@ -319,6 +376,7 @@ def _result(builder: ConversationBuilder, id: str, call: Json, *, failed: bool) 
     for piece in _pieces(call.get("result")):
         if isinstance(piece.get("functionResponse"), dict):
             answer = _response(id, piece["functionResponse"], failed=failed)
+            failed = answer.is_error
             content += answer.content
         elif (part := _part(builder, piece)) is not None:
             content.append(part)

@@ -35,7 +35,7 @@ class GeminiSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
-    version: int = 1
+    version: int = 2
 
     def folders(self) -> Sequence[Path]:
         return (self.home / "tmp",)
@@ -70,10 +70,12 @@ class GeminiSource(msgspec.Struct, frozen=True):
             entries=entries,
             total=len(entries),
             compactions=conversation.compactions,
+            branches=conversation.branches if entries else (),
             raw=list(raw_copies(data)),
             size=len(data),
             damaged=conversation.damaged,
             unknown=conversation.unknown,
+            census=conversation.census,
         )
 
     def resume(self, session: Session) -> Sequence[str] | None:

@@ -56,9 +56,15 @@ def parse(messages: Iterable[Json], ledger: Iterable[Json], provider: str | None
     for place, row in enumerate(rows):
         later = rows[place + 1 :]
         if row.hidden and _is_repeated(row, later):
+            builder.tally("prompt that is there again after a summary", shown=False)
             continue
         seen |= row.in_context and not row.hidden
+        before = len(builder.entries)
         _add_message(builder, row, is_summary=bool(builder.entries) and not seen and _is_summary(row, later))
+        builder.tally("message without text", shown=len(builder.entries) > before)
+    ledger = list(ledger)
+    for _ in ledger:
+        builder.tally("usage", shown=False)
     conversation = builder.conversation
     return replace(conversation, entries=tuple(_with_usages(conversation.entries, ledger, provider)))
 

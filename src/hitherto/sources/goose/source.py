@@ -93,7 +93,7 @@ class GooseSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
-    version: int = 1
+    version: int = 2
 
     def folders(self) -> Sequence[Path]:
         return (self.home / "sessions",)

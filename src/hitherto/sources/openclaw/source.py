@@ -106,7 +106,7 @@ class OpenclawSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
-    version: int = 1
+    version: int = 2
 
     def folders(self) -> Sequence[Path]:
         return (self.home / "agents",)
@@ -237,7 +237,7 @@ def _events(database: apsw.Connection, id: str | None) -> Iterator[bytes]:
         (id,),
     )
     for plain, packed in cast(Any, rows):
-        event = _event(packed) if plain is None else plain
+        event = _event(packed) if plain is None else plain or TORN
         if (size := size + len(event)) > files.LARGEST:
             raise ValueError(f"larger than {files.LARGEST} bytes, the most that is read")
         # Outside of strings a line end means nothing, and inside there is none.
@@ -311,8 +311,10 @@ def _reading(imported: Imported, parsed: Parsed, size: int, raw: Sequence[Any] =
         entries=parsed.entries,
         total=len(parsed.entries),
         compactions=parsed.compactions,
+        branches=parsed.branches,
         raw=raw,
         size=size,
         damaged=parsed.damage.records,
         unknown=parsed.unknown,
+        census=parsed.census,
     )

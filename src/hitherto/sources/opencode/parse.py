@@ -39,26 +39,31 @@ def parse(
     old, new = reader.older(messages, parts), reader.intact(rows)
     if any(row["type"] in SPOKEN for row in new):
         began = min(map(_at, new))
-        old = old if all(_at(row) < began for row in old) else []
+        if any(_at(row) >= began for row in old):
+            reader.leave_out("message that is in the newer table too", old)
+            old = []
     else:
+        reader.leave_out("row of the newer table without a message there", new)
         new = []
-    for row in _shown(session, [*old, *new]):
-        reader.add(row)
+    shown, reverted = _parted(session, [*old, *new])
+    reader.add_all(shown)
+    after = reader.builder.entries[-1].id if reader.builder.entries else None
+    reader.builder.add_branch(after, lambda: reader.add_all(reverted))
     return reader.builder.conversation
 
 
-def _shown(session: Json, rows: Sequence[Json]) -> Iterator[Json]:
-    """The messages before the reverted one: it and all after it are hidden until the next prompt removes them."""
+def _parted(session: Json, rows: Sequence[Json]) -> tuple[list[Json], list[Json]]:
+    """The messages before the reverted one; and it with all after it, which are hidden until the next prompt removes them."""
     revert = json_object(session, "revert") or {}
     place, part = text(revert, "messageID"), text(revert, "partID")
-    for row in rows:
-        if row["id"] != place:
-            yield row
-            continue
-        ids = [each["id"] for each in row.get("parts", ())]
-        if part in ids:
-            yield {**row, "parts": row["parts"][: ids.index(part)]}
-        return
+    at = next((number for number, row in enumerate(rows) if row["id"] == place), len(rows))
+    shown, reverted = list(rows[:at]), list(rows[at:])
+    ids = [each["id"] for each in reverted[0].get("parts", ())] if reverted else []
+    if part in ids:
+        row, cut = reverted[0], ids.index(part)
+        shown.append({**row, "parts": row["parts"][:cut]})
+        reverted[0] = {**row, "parts": row["parts"][cut:], "id": f"{row['id']}/reverted", "again": True}
+    return shown, reverted
 
 
 def _at(row: Json) -> int:
@@ -89,8 +94,22 @@ class _Reader:
             belonging[part["message_id"]].append({**part["json"], "id": part["id"]})
         return [{**row, "parts": belonging[row["id"]]} for row in self.intact(messages)]
 
-    def add(self, row: Json) -> None:
-        """Add one message."""
+    def leave_out(self, kind: str, rows: Iterable[Json]) -> None:
+        """Count rows that are left out, with their parts."""
+        for row in rows:
+            for _ in (row, *row.get("parts", ())):
+                self.builder.tally(kind, shown=False)
+
+    def add_all(self, rows: Iterable[Json]) -> None:
+        """Add messages, and count what became of each row."""
+        for row in rows:
+            before = len(self.builder.entries)
+            self._add(row)
+            if not row.get("again"):
+                kind = f"{row['json'].get('role')} message without content" if "parts" in row else row["type"]
+                self.builder.tally(str(kind), shown=len(self.builder.entries) > before)
+
+    def _add(self, row: Json) -> None:
         if "parts" in row:
             self._message(row["id"], _at(row), row["json"], row["parts"])
         else:
@@ -161,21 +180,27 @@ _DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 def old_blocks(builder: ConversationBuilder, parts: Iterable[Json]) -> Iterator[Block]:
     """The parts of a message of the older form."""
     for part in parts:
-        match part:
-            case {"type": "tool", "callID": str(call), "tool": str(name)}:
-                yield from _tool(part["id"], call, name, part.get("state"))
-            case {"type": "text" | "reasoning", "text": ""}:
-                pass
-            case {"type": "text", "text": str(content)} | {"type": "subtask", "prompt": str(content)}:
-                yield part["id"], Text(text=content)
-            case {"type": "reasoning", "text": str(content)}:
-                yield part["id"], Thought(text=content)
-            case {"type": "file"}:
-                yield part["id"], attachment(part)
-            case {"type": str(kind)} if kind in QUIET_PARTS:
-                pass
-            case _:
-                yield part["id"], builder.unknown_part(f"part {part.get('type')}", part)
+        blocks = list(_old_part(builder, part))
+        builder.tally(f"part {part.get('type')}", shown=bool(blocks))
+        yield from blocks
+
+
+def _old_part(builder: ConversationBuilder, part: Json) -> Iterator[Block]:
+    match part:
+        case {"type": "tool", "callID": str(call), "tool": str(name)}:
+            yield from _tool(part["id"], call, name, part.get("state"))
+        case {"type": "text" | "reasoning", "text": ""}:
+            pass
+        case {"type": "text", "text": str(content)} | {"type": "subtask", "prompt": str(content)}:
+            yield part["id"], Text(text=content)
+        case {"type": "reasoning", "text": str(content)}:
+            yield part["id"], Thought(text=content)
+        case {"type": "file"}:
+            yield part["id"], attachment(part)
+        case {"type": str(kind)} if kind in QUIET_PARTS:
+            pass
+        case _:
+            yield part["id"], builder.unknown_part(f"part {part.get('type')}", part)
 
 
 def new_blocks(builder: ConversationBuilder, id: str, content: Any) -> Iterator[Block]:

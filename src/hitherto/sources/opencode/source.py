@@ -77,7 +77,7 @@ class OpencodeSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
-    version: int = 1
+    version: int = 2
 
     def folders(self) -> Sequence[Path]:
         return (self.home.parent if self.home.suffix == SUFFIX else self.home,)

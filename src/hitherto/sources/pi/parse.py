@@ -1,13 +1,13 @@
 """Pi's transcripts: bytes in, entries out. Pure. OpenClaw keeps the same records.
 
-A transcript is a tree; the conversation is the path from its root to its newest leaf. Records of other branches are
-counted.
+A transcript is a tree; the conversation is the path from its root to its newest leaf. The other paths are branches beside
+it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,8 +27,9 @@ from hitherto.model import (
     Value,
     encode,
 )
-from hitherto.service.compaction.imported import Summarised
-from hitherto.sources.shared.conversation import LONGEST, fit_entry, moment
+from hitherto.service.compaction.imported import Branch, Summarised
+from hitherto.sources.port import Census
+from hitherto.sources.shared.conversation import KIND_CHARS, LONGEST, fit_entry, moment
 from hitherto.sources.shared.depth import is_deep
 from hitherto.sources.shared.tool_kinds import call_of
 from hitherto.values.titles import opening
@@ -37,12 +38,13 @@ PROMPT_CHARS = 1_000
 """How much of the first prompt is kept for a title."""
 LEAF = "leaf"
 """A record that only names the current leaf."""
+HEADER = "session"
 QUIET = frozenset({"label", "session_info", "model_change", "thinking_level_change", "custom"})
 """Records about the conversation that are not part of it."""
 
 
 class Info(Value, frozen=True):
-    """The metadata of a transcript. `aside` counts records of other branches."""
+    """The metadata of a transcript."""
 
     session_id: str | None = None
     cwd: str | None = None
@@ -53,18 +55,20 @@ class Info(Value, frozen=True):
     forked_from: str | None = None
     version: int = 1
     models: tuple[str, ...] = ()
-    aside: int = 0
     labels: dict[str, str] = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
 
 
 class Parsed(Value, frozen=True):
-    """The conversation of a transcript, with counts of unknown and damaged records."""
+    """The conversation of a transcript, and behind its entries those of the branches beside it; with counts of unknown and
+    damaged records, and of what became of all others."""
 
     info: Info
     entries: tuple[Entry, ...]
     compactions: tuple[Summarised, ...] = ()
+    branches: tuple[Branch, ...] = ()
     unknown: dict[str, int] = {}  # noqa: RUF012 - as above
     damage: Damage = Damage()
+    census: Census = Census()
 
 
 def parse(data: bytes) -> Parsed:
@@ -78,20 +82,27 @@ def parse(data: bytes) -> Parsed:
 
 def conversation(records: Sequence[Json], damage: Damage = Damage()) -> Parsed:  # noqa: B008 - a frozen value
     """The conversation of these records, which include the header."""
-    header = next((record for record in records if record.get("type") == "session"), {})
-    linked = _linked([record for record in records if record.get("type") != "session"])
+    header = next((record for record in records if record.get("type") == HEADER), {})
+    linked = _linked([record for record in records if record.get("type") != HEADER])
     leaf = _leaf(linked)
     linked = [record for record in linked if record.get("type") != LEAF]
-    spine = _spine(linked, leaf)
+    tree = _Tree(linked)
     builder = _ConversationBuilder()
-    for record in spine:
-        builder.add(record)
+    builder.add_all(tree.path(leaf))
+    compactions, first_prompt = tuple(builder.compactions), builder.first_prompt
+    branches = tuple(builder.add_branches(tree))
+    builder.left_out[HEADER] = sum(record.get("type") == HEADER for record in records)
+    builder.left_out[LEAF] = len(records) - builder.left_out[HEADER] - len(linked)
+    # A record that is there again under the same id.
+    builder.left_out["record that was written again"] = len(linked) - len(tree.seen)
     return Parsed(
-        info=_info(header, linked, spine, builder),
+        info=_info(header, linked, first_prompt, builder.entries),
         entries=tuple(builder.entries),
-        compactions=tuple(builder.compactions),
+        compactions=compactions,
+        branches=branches,
         unknown=dict(builder.unknown),
         damage=damage,
+        census=Census(builder.shown, dict(+builder.left_out)),
     )
 
 
@@ -114,21 +125,44 @@ def _leaf(records: Sequence[Json]) -> str | None:
     return place if isinstance(place, str) else None
 
 
-def _spine(records: Sequence[Json], leaf: str | None) -> list[Json]:
-    """The path from the root to the leaf; a record whose parent is missing continues from the one before it."""
-    places = {record["id"]: place for place, record in enumerate(records)}
-    spine, at = list[Json](), places.get(leaf or "", -1)
-    seen = set[str]()
-    while at >= 0 and records[at]["id"] not in seen:
-        record = records[at]
-        seen.add(record["id"])
-        spine.append(record)
-        parent = record.get("parentId")
-        at = places.get(parent, at - 1) if isinstance(parent, str) else -1
-    return spine[::-1]
+class _Tree:
+    """The records, and which of them were walked."""
+
+    def __init__(self, records: Sequence[Json]) -> None:
+        self._records = records
+        self._places = {record["id"]: place for place, record in enumerate(records)}
+        self.seen = set[str]()
+
+    def path(self, leaf: str | None) -> list[Json]:
+        """The path to the leaf from the root, or from a record that was walked before."""
+        path, at = list[Json](), self._places.get(leaf or "", -1)
+        while at >= 0 and self._records[at]["id"] not in self.seen:
+            self.seen.add(self._records[at]["id"])
+            path.append(self._records[at])
+            at = self._parent(at)
+        return path[::-1]
+
+    def others(self) -> Iterator[list[Json]]:
+        """The paths that were not walked yet, those of the newest leaves first."""
+        for record in reversed(self._records):
+            if path := self.path(record["id"]):
+                yield path
+
+    def before(self, record: Json) -> Iterator[Json]:
+        """The records that this one follows, the nearest first."""
+        at, known = self._parent(self._places[record["id"]]), set[int]()
+        while at >= 0 and at not in known:
+            known.add(at)
+            yield self._records[at]
+            at = self._parent(at)
+
+    def _parent(self, at: int) -> int:
+        """The place of a record's parent; a record whose parent is missing continues from the one before it."""
+        parent = self._records[at].get("parentId")
+        return self._places.get(parent, at - 1) if isinstance(parent, str) else -1
 
 
-def _info(header: Json, linked: Sequence[Json], spine: Sequence[Json], builder: _ConversationBuilder) -> Info:
+def _info(header: Json, linked: Sequence[Json], first_prompt: str | None, entries: Sequence[Entry]) -> Info:
     names = [record.get("name") for record in linked if record.get("type") == "session_info"]
     times = [at for record in linked if (at := moment(record.get("timestamp"))) is not None]
     labels = {
@@ -142,11 +176,10 @@ def _info(header: Json, linked: Sequence[Json], spine: Sequence[Json], builder: 
         created_at=moment(header.get("timestamp")) or min(times, default=None),
         updated_at=max(times, default=moment(header.get("timestamp"))),
         name=names[-1] if names and isinstance(names[-1], str) else None,
-        first_prompt=builder.first_prompt,
+        first_prompt=first_prompt,
         forked_from=_text(header, "parentSession"),
         version=header["version"] if isinstance(header.get("version"), int) else 1,
-        models=tuple(dict.fromkeys(filter(None, (entry.model for entry in builder.entries)))),
-        aside=len(linked) - len(spine),
+        models=tuple(dict.fromkeys(filter(None, (entry.model for entry in entries)))),
         labels=labels,
     )
 
@@ -158,10 +191,33 @@ class _ConversationBuilder:
         self.entries: list[Entry] = []
         self.compactions: list[Summarised] = []
         self.unknown = Counter[str]()
+        self.shown = 0
+        self.left_out = Counter[str]()
         self.first_prompt: str | None = None
         self._at = 0
 
-    def add(self, record: Json) -> None:
+    def add_all(self, records: Iterable[Json]) -> None:
+        """Add these records, and count what became of each."""
+        for record in records:
+            before = len(self.entries)
+            self._add(record)
+            if len(self.entries) > before:
+                self.shown += 1
+            else:
+                self.left_out[str(record.get("type"))[:KIND_CHARS]] += 1
+
+    def add_branches(self, tree: _Tree) -> Iterator[Branch]:
+        """Add the paths beside the conversation."""
+        known = {entry.id for entry in self.entries}
+        for path in tree.others():
+            before, self.compactions = len(self.entries), []
+            self.add_all(path)
+            if size := len(self.entries) - before:
+                after = next((each["id"] for each in tree.before(path[0]) if each["id"] in known), None)
+                yield Branch(after, size, tuple(self.compactions))
+                known.update(entry.id for entry in self.entries[before:])
+
+    def _add(self, record: Json) -> None:
         kind = _text(record, "type")
         if kind in QUIET:
             return
@@ -211,7 +267,7 @@ class _ConversationBuilder:
         )
 
     def _unknown(self, record: Json) -> None:
-        self.unknown[str(record.get("type") or "?")[:80]] += 1
+        self.unknown[str(record.get("type") or "?")[:KIND_CHARS]] += 1
         self._add_entry(record, "system", (Unknown(raw=record),))
 
     def _add_entry(

@@ -26,7 +26,7 @@ class PiSource(msgspec.Struct, frozen=True):
 
     home: Path
     name: str = NAME
-    version: int = 1
+    version: int = 2
 
     def folders(self) -> Sequence[Path]:
         return (self.home,)
@@ -51,10 +51,12 @@ class PiSource(msgspec.Struct, frozen=True):
             entries=parsed.entries,
             total=len(parsed.entries),
             compactions=parsed.compactions,
+            branches=parsed.branches,
             raw=list(raw_copies(data)),
             size=len(data),
             damaged=parsed.damage.records,
             unknown=parsed.unknown,
+            census=parsed.census,
         )
 
     def resume(self, session: Session) -> Sequence[str] | None:
@@ -94,7 +96,6 @@ def meta_of(parsed: Parsed) -> Json:
         "version": str(parsed.info.version),
         "forked_from": parsed.info.forked_from,
         "labels": parsed.info.labels,
-        "records_aside": parsed.info.aside,
         "unknown_records": parsed.unknown,
         "damaged_records": parsed.damage.records,
     }

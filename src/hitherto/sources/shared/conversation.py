@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,23 +25,29 @@ from hitherto.model import (
     Value,
     encode,
 )
-from hitherto.service.compaction.imported import Summarised
+from hitherto.service.compaction.imported import Branch, Summarised
+from hitherto.sources.port import Census
 from hitherto.sources.shared.depth import is_deep
 from hitherto.sources.shared.size import shortened
 from hitherto.sources.shared.usage import total
 from hitherto.values.titles import title_from
 
 ERROR_CHARS = 1_000
+KIND_CHARS = 80
+"""How much is kept of the name of a kind."""
 
 
 class Conversation(Value, frozen=True):
-    """A conversation, a title made from its first prompt, and how many records were damaged or of unknown kinds."""
+    """A conversation, a title made from its first prompt, and how many records were damaged or of unknown kinds, shown or left
+    out. `entries` are those of the conversation, then those of the `branches` beside it."""
 
     entries: tuple[Entry, ...] = ()
     compactions: tuple[Summarised, ...] = ()
+    branches: tuple[Branch, ...] = ()
     title: str | None = None
     damaged: int = 0
     unknown: dict[str, int] = {}  # noqa: RUF012 - frozen, and msgspec copies a default that is empty
+    census: Census = Census()
 
 
 class ConversationBuilder:
@@ -50,7 +56,10 @@ class ConversationBuilder:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.compactions: list[Summarised] = []
+        self.branches: list[Branch] = []
         self.unknown = Counter[str]()
+        self.shown = 0
+        self.left_out = Counter[str]()
         self.damaged = 0
         self._title: str | None = None
 
@@ -59,10 +68,28 @@ class ConversationBuilder:
         return Conversation(
             entries=tuple(self.entries),
             compactions=tuple(self.compactions),
+            branches=tuple(self.branches),
             title=self._title,
             damaged=self.damaged,
             unknown=dict(self.unknown),
+            census=Census(self.shown, dict(self.left_out)),
         )
+
+    def tally(self, kind: str, *, shown: bool) -> None:
+        """Count a record: it is shown, or of a kind that is left out."""
+        if shown:
+            self.shown += 1
+        else:
+            self.left_out[kind[:KIND_CHARS]] += 1
+
+    def add_branch(self, after: str | None, add: Callable[[], None]) -> None:
+        """Add what `add` adds as a branch that leaves the conversation after this entry; if that is nothing, there is none."""
+        compactions, self.compactions = self.compactions, []
+        before, title = len(self.entries), self._title
+        add()
+        if size := len(self.entries) - before:
+            self.branches.append(Branch(after, size, tuple(self.compactions)))
+        self.compactions, self._title = compactions, title
 
     def add_entry(
         self,
@@ -140,7 +167,7 @@ class ConversationBuilder:
 
     def unknown_part(self, kind: object, raw: Any) -> Unknown:
         """A part of an unknown kind, kept raw and counted."""
-        self.unknown[str(kind or "?")[:80]] += 1
+        self.unknown[str(kind or "?")[:KIND_CHARS]] += 1
         return Unknown(raw=raw)
 
 

@@ -73,9 +73,11 @@ def reading_of(imported: Imported, conversation: Conversation, records: Sequence
         entries=conversation.entries,
         total=len(conversation.entries),
         compactions=conversation.compactions,
+        branches=conversation.branches,
         size=sum(map(len, records)),
         damaged=conversation.damaged,
         unknown=conversation.unknown,
+        census=conversation.census,
     )
 
 

@@ -28,31 +28,45 @@ CREATE TABLE IF NOT EXISTS read (
     state   BLOB NOT NULL,
     PRIMARY KEY (source, key)
 ) WITHOUT ROWID;
+-- What became of the records: how many are shown, and how many of each kind are not, as JSON.
+CREATE TABLE IF NOT EXISTS census (
+    source   TEXT NOT NULL,
+    key      BLOB NOT NULL,
+    shown    INTEGER NOT NULL,
+    left_out BLOB NOT NULL,
+    PRIMARY KEY (source, key)
+) WITHOUT ROWID;
 -- By which version of its reader a source was read last.
 CREATE TABLE IF NOT EXISTS reader (source TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
 -- Every sync reads all stamps, and rarely anything else.
 CREATE INDEX IF NOT EXISTS stamped ON read (source, key, stamp);
 """
-SEEN = "SELECT key, stamp, session, damaged, unknown FROM read WHERE source = ?"
+SEEN = """
+SELECT key, stamp, session, damaged, unknown, ifnull(shown, 0), ifnull(left_out, x'7b7d')
+FROM read LEFT JOIN census USING (source, key) WHERE source = ?
+"""
 STAMPS = "SELECT CAST(key AS TEXT), stamp FROM read WHERE source = ?"
 STATE = "SELECT state FROM read WHERE source = ? AND key = ?"
 PUT = "INSERT OR REPLACE INTO read VALUES (?, ?, ?, ?, ?, ?, ?)"
+PUT_CENSUS = "INSERT OR REPLACE INTO census VALUES (?, ?, ?, ?)"
 CLEAR = "UPDATE read SET state = x'' WHERE session = ? AND state <> x''"
 READER = "SELECT version FROM reader WHERE source = ?"
 PUT_READER = "INSERT OR REPLACE INTO reader VALUES (?, ?)"
-FORGET = "DELETE FROM read WHERE source = ? AND key = ?"
+FORGET = "DELETE FROM {} WHERE source = ? AND key = ?"
 
 DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
 class Seen(NamedTuple):
-    """The stamp that a source's session had when it was last read, its id here, and how many of its records were damaged
-    or of an unknown kind."""
+    """The stamp that a source's session had when it was last read, its id here, and how many of its records were damaged,
+    of an unknown kind, and shown; `left_out` has how many of each kind were not, as JSON."""
 
     stamp: bytes
     session: str
     damaged: int = 0
     unknown: int = 0
+    shown: int = 0
+    left_out: bytes = b"{}"
 
 
 class Ledger:
@@ -93,16 +107,19 @@ class Ledger:
 
     def put(self, read: Iterable[tuple[str, str, Seen, bytes]]) -> None:
         """Note what was read: source, key, what was seen, and the state to continue from."""
-        rows = [(source, os.fsencode(key), *seen, state) for source, key, seen, state in read]
+        noted = [(source, os.fsencode(key), seen, state) for source, key, seen, state in read]
+        rows = [(source, key, *seen[:4], state) for source, key, seen, state in noted]
+        census = [(source, key, seen.shown, seen.left_out) for source, key, seen, _ in noted]
         try:
-            self._put(rows)
+            self._put(rows, census)
         except DAMAGED:
             self._start_again()
-            self._put(rows)
+            self._put(rows, census)
 
-    def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _put(self, rows: Sequence[tuple[Any, ...]], census: Sequence[tuple[Any, ...]]) -> None:
         with self._db:
             self._db.executemany(PUT, rows)
+            self._db.executemany(PUT_CENSUS, census)
 
     def clear(self, sessions: Iterable[str]) -> None:
         """Forget how to continue these sessions, which has words of theirs: their files are read from the beginning again."""
@@ -113,7 +130,8 @@ class Ledger:
 
     def forget(self, source: str, key: str) -> None:
         """Forget a session that is gone."""
-        self._rows(FORGET, source, os.fsencode(key))
+        for table in ("read", "census"):
+            self._rows(FORGET.format(table), source, os.fsencode(key))
 
     def close(self) -> None:
         """Close the file."""

@@ -282,7 +282,8 @@ def _state(reading: Reading, bereft: Set[str]) -> bytes:
 def _seen(found: FoundSession, reading: Reading) -> Seen:
     unknown = sum(reading.unknown.values())
     stamp = (*found.stamp, reading.waits_for) if reading.waits_for else found.stamp
-    return Seen(encode(stamp), reading.imported.id, reading.damaged, unknown)
+    shown, left_out = reading.census
+    return Seen(encode(stamp), reading.imported.id, reading.damaged, unknown, shown, encode(left_out))
 
 
 def is_new(found: FoundSession, seen: Seen | None) -> bool:
