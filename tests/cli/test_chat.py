@@ -108,7 +108,7 @@ def test_a_new_session_is_made_by_the_first_prompt_and_titled_by_the_model(
     assert "\n  A greeting.\n  Hello there.\n\n" in plain(done.out)
     (session,) = sessions_of(here)
     assert (session.title, session.cwd) == ("Of greetings", str(here.folder))
-    assert f"Continue with: hitherto chat {session.id[:13]}" in done.out
+    assert f"Continue with: hitherto chat {session.id[:8]}" in done.out
 
 
 def test_a_session_goes_on_after_its_last_messages_and_recalls_its_prompts(

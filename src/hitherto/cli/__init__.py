@@ -156,9 +156,9 @@ class Commands(click.Group):
 def app(ctx: click.Context) -> None:
     """Hitherto keeps every conversation you have with your agents.
 
-    Start with `hitherto sync`, then `hitherto list` and `hitherto search`. Wherever a command takes a SESSION, the first
-    characters of its id are enough if no other session id starts with them. Run `hitherto COMMAND --help` for the options
-    and examples of a command.
+    Start with `hitherto serve`, or with `hitherto sync`, then `hitherto list` and `hitherto search`. Name a SESSION by the first
+    characters of its id, %3 (the third of the last list), @last, or words of its title. Run `hitherto COMMAND --help` for the
+    options and examples of a command.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -110,6 +110,15 @@ def age(at: int, now: int) -> str:
     return f"{when.day} {when:%b}" if when.year == today.year else f"{when.day} {when:%b} {when.year}"
 
 
+def brief_age(at: int, now: int) -> str:
+    """How long ago that was, in at most four characters: now, 5m, 3h, 2d, 6w, 2y."""
+    passed = max(0, now - at)
+    for size, unit in ((365 * DAY, "y"), (14 * DAY, "w"), (DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
+        if passed >= size:
+            return f"{passed // (7 * DAY if unit == 'w' else size)}{unit}"
+    return "now"
+
+
 def moment(at: int) -> str:
     """A time to read; scripts turn it into the reader's own."""
     return _formatted(at, "%Y-%m-%d %H:%M UTC", "an unknown time")

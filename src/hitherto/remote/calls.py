@@ -58,6 +58,7 @@ CALLS: Mapping[str, RemoteCall] = {
     "get": RemoteCall("catalog.get", "read", "session"),
     "resolve": RemoteCall("catalog.resolve", "read", "own"),
     "find": RemoteCall("catalog.find", "read", "own"),
+    "count": RemoteCall("catalog.count", "read", "own"),
     "search": RemoteCall("index.search", "read", "own"),
     "narrowed": RemoteCall("index.narrowed", "read", "own"),
     "search_facets": RemoteCall("index.facets", "read", "own"),

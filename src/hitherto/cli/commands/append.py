@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.input import read_text
 from hitherto.cli.terminal.output import Output
 from hitherto.errors import InvalidInput
@@ -27,7 +28,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, text: str | None
     Without TEXT, or with `-`, the message is read from stdin, without its last newline. No model is asked: use `hitherto
     prompt --session` to get an answer. While a turn runs, the message waits for its end.
     """
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session)
     said = await read_text(text)
     if not said:
         raise InvalidInput("the message is empty: pass a text or pipe one to stdin")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.presentation import formats
@@ -17,7 +18,7 @@ async def run(sessions: Sessions, out: Output, *, session: str) -> None:
     A checkpoint is an earlier state that `hitherto restore` can bring back and `hitherto fork --checkpoint` can branch
     from. In a pipe, each line has these tab-separated fields: id, time, reason, number of messages, tokens.
     """
-    found = await sessions.checkpoints(LOCAL, await sessions.resolve(LOCAL, session))
+    found = await sessions.checkpoints(LOCAL, await named_session(sessions, session))
     if out.json:
         out.document({"checkpoints": found})
         return

@@ -6,6 +6,7 @@ import click
 
 from hitherto.cli.command import command, session_argument
 from hitherto.cli.commands.resume import replace_process
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.presentation import formats
@@ -49,7 +50,7 @@ async def run(
     settings = read_settings()
     ledger = Ledger(settings.data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
-        found = await sessions.resolve(LOCAL, session)
+        found = await named_session(sessions, session)
         done = await Continuation(sessions, LOCAL, ledger, raw=settings.raw_budget > 0).continue_session(
             found, agent, cwd
         )

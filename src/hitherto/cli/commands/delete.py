@@ -20,7 +20,9 @@ async def run(sessions: Sessions, out: Output, *, session_names: tuple[str, ...]
 
     Asks for confirmation. Without a terminal, --yes is required.
     """
-    doomed = [await sessions.get(LOCAL, each) for each in await full_ids(sessions, session_names)]
+    doomed = [
+        await sessions.get(LOCAL, each) for each in await full_ids(sessions, session_names, words=False)
+    ]
     await confirm(_question(doomed), yes=yes)
     with progress("Deleting", len(doomed), hidden=len(doomed) == 1) as advance:
         for session in doomed:

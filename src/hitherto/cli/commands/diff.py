@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.edits.changes import FileChange, FileEdit
 from hitherto.model import LOCAL
@@ -33,7 +34,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, file: str | None
 
     In a pipe, each line has these tab-separated fields: path, lines added, lines removed, number of edits.
     """
-    found = await sessions.edits.changes(LOCAL, await sessions.resolve(LOCAL, session), file=file)
+    found = await sessions.edits.changes(LOCAL, await named_session(sessions, session), file=file)
     if out.json:
         out.document(found)
         return

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hitherto.cli.command import command, complete_session
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal import exit_codes
 from hitherto.cli.terminal.files import new_file
 from hitherto.cli.terminal.output import Output, progress
@@ -103,7 +104,7 @@ async def run(
 
 async def _examine(sessions: Sessions, out: Output, session: str, *, repair: bool) -> int:
     with suppress(HithertoError):  # one that was never synced is found by its full id
-        session = await sessions.resolve(LOCAL, session)
+        session = await named_session(sessions, session)
     doctor = TranscriptDoctor(sessions, LOCAL)
     if repair:
         settings = read_settings()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.presentation import formats
@@ -18,7 +19,7 @@ async def run(sessions: Sessions, out: Output, *, session: str) -> None:
     the end of one. In a pipe, each line has these tab-separated fields: number, beginning, end, reason of the end, number of
     messages, checkpoint, first prompt.
     """
-    found = await sessions.episodes.known(LOCAL, await sessions.resolve(LOCAL, session))
+    found = await sessions.episodes.known(LOCAL, await named_session(sessions, session))
     if out.json:
         out.document({"episodes": found})
         return

@@ -6,6 +6,7 @@ import click
 
 from hitherto.cli.command import command, session_argument
 from hitherto.cli.options.beyond import clear_notes, unreached
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.input import confirm, yes_option
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL, search_text
@@ -25,7 +26,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, entry: str, yes:
     command names what it cannot reach, such as the agent's own file. `hitherto show SESSION` prints message ids. Asks for
     confirmation; without a terminal, --yes is required.
     """
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session, words=False)
     said = search_text(await sessions.entry(LOCAL, session_id, entry))
     await confirm(f"Erase {entry} ({said[:SHOWN]!r}) permanently?", yes=yes)
     await sessions.erase(LOCAL, session_id, entry)

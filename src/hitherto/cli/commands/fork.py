@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.options.values import folder
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
@@ -37,7 +38,7 @@ async def run(
     """
     if at is not None and checkpoint is not None:
         raise click.UsageError("use either --at or --checkpoint, not both")
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session)
     where = None if cwd is None else folder(cwd)
     if checkpoint is None:
         made = await sessions.fork(LOCAL, session_id, at=at, title=title, cwd=where)

@@ -10,9 +10,9 @@ from msgspec.structs import asdict, replace
 
 from hitherto.cli.command import command
 from hitherto.cli.options.filters import filtered
-from hitherto.cli.options.session_ids import short_ids
+from hitherto.cli.options.session_ids import remember_list, short_ids
 from hitherto.cli.options.values import moment
-from hitherto.cli.terminal.output import Output
+from hitherto.cli.terminal.output import Output, clean
 from hitherto.edits.changes import EditCounts
 from hitherto.ids import now_ms
 from hitherto.limits import LIST_PAGE
@@ -23,6 +23,9 @@ from hitherto.values.usage.sessions import SessionUsage
 
 MOST_READ = 100_000
 UNCOUNTED = "…"
+IN_A_PIPE = 50
+FEWEST, BESIDE = 10, 4
+"""The fewest sessions that a terminal lists, and how many of its rows are for something else."""
 
 
 @command(
@@ -45,9 +48,11 @@ UNCOUNTED = "…"
 )
 @click.option("--until", metavar="WHEN", callback=moment, help="Last active before: 7d, 2h or a date.")
 @click.option(
-    "--limit", type=int, default=50, show_default=True, help=f"How many sessions, at most {LIST_PAGE}."
+    "--limit",
+    type=int,
+    help=f"How many sessions, at most {LIST_PAGE}. Default: as many as the terminal shows, or {IN_A_PIPE}.",
 )
-@click.option("--cursor", help="Continue an earlier list from the cursor it printed.")
+@click.option("--cursor", help="Continue an earlier list from the cursor that its --json has.")
 @click.option("--all", "everything", is_flag=True, help="List all sessions, regardless of --limit.")
 async def run(
     sessions: Sessions,
@@ -61,7 +66,7 @@ async def run(
     subagents: bool,
     since: int | None,
     until: int | None,
-    limit: int,
+    limit: int | None,
     cursor: str | None,
     everything: bool,
 ) -> None:
@@ -69,6 +74,9 @@ async def run(
 
     A query narrows the list: words of titles, "last week", and fields such as project:engine,web is:failed -tag:draft
     branch:main agent:claude after:2026-11-01, as in hitherto search.
+
+    Name a session by its place in the list, such as `hitherto show %3`. The sessions of subagents are not listed, unless you
+    give --subagents.
 
     COST has ≈ before it if some of it is estimated, and + behind it if some requests have no known price; CONTEXT is the
     size of the context now, with ≈ if it is estimated, and the model's window. `hitherto show` says more.
@@ -89,7 +97,8 @@ async def run(
     )
     if words:
         given = await sessions.index.narrowed(LOCAL, " ".join(words), given=given)
-    page = await _read_pages(sessions, given, cursor, None if everything else limit)
+    most = None if everything else _usual(out) if limit is None else limit
+    page = await _read_pages(sessions, given, cursor, most)
     ids = [each.id for each in page.sessions]
     counts = await sessions.edits.counts(LOCAL, ids)
     used = await sessions.spending.numbers(LOCAL, ids, most=MOST_READ)
@@ -102,9 +111,12 @@ async def run(
         return
     await _print(sessions, out, shown)
     if page.cursor is not None:
-        out.note(
-            f"There are more sessions. Show all with --all, or the next ones with --cursor {page.cursor}"
-        )
+        out.note(f"{len(shown)} of {await sessions.count(LOCAL, given)}. Show all with --all.")
+
+
+def _usual(out: Output) -> int:
+    """How many sessions are listed if nothing is said: on a terminal as many as it shows below the command."""
+    return max(FEWEST, out.console.height - BESIDE) if out.terminal else IN_A_PIPE
 
 
 async def _read_pages(sessions: Sessions, given: Filter, cursor: str | None, limit: int | None) -> Page:
@@ -143,12 +155,37 @@ async def _print(sessions: Sessions, out: Output, found: Sequence[_Shown]) -> No
             "No sessions. Import your agents' sessions with `hitherto sync`, or start one with `hitherto chat`."
         )
         return
-    short = await short_ids(sessions, (each.session.id for each in found))
-    columns = [*(BROAD if out.console.width >= WIDE else NARROW)]
-    if any(each.changes.files for each in found):
-        columns.insert(columns.index("TITLE"), "CHANGES")
-    rows = [[short[each.session.id], *(COLUMNS[name](each) for name in columns)] for each in found]
-    out.table(("ID", *columns), rows)
+    ids = [each.session.id for each in found]
+    remember_list(sessions, ids)
+    wide = out.console.width >= WIDE
+    columns = [
+        name for name in (BROAD if wide else NARROW) if name not in RARE or any(map(COLUMNS[name], found))
+    ]
+    short = await short_ids(sessions, ids) if wide else {}
+    rows = [
+        [str(place), *([short[each.session.id]] if wide else []), *(COLUMNS[name](each) for name in columns)]
+        for place, each in enumerate(found, 1)
+    ]
+    names = ["#", *(["ID"] if wide else []), *columns]
+    out.table(names, rows, widths(names, rows, out.console.width))
+
+
+def widths(names: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> dict[str, int]:
+    """How wide the columns are in a terminal of so many columns: a long title keeps `TITLE_COLUMNS` of them, and then the others
+    give way, as `YIELDING` says."""
+    from rich.cells import cell_len
+
+    need = {
+        name: max(cell_len(clean(cell)) for cell in (name, *cells))
+        for name, *cells in zip(names, *rows, strict=True)
+    }
+    over = sum(need.values()) + GAP * (len(names) - 1) - room
+    for name, least in (("TITLE", TITLE_COLUMNS), *YIELDING, ("TITLE", LEAST_TITLE)):
+        if name in need and over > 0:
+            given = min(over, max(0, need[name] - least))
+            need[name] -= given
+            over -= given
+    return need
 
 
 def _context(each: _Shown) -> str:
@@ -163,21 +200,38 @@ def _marks(each: _Shown) -> str:
     return formats.marks(each.session, failed=each.used is not None and each.used.failed)
 
 
+def _agent(each: _Shown) -> str:
+    return each.session.source or each.session.agent_id or "hitherto"
+
+
+def _project(each: _Shown) -> str:
+    return (each.session.project or each.session.cwd or "").rstrip("/").rpartition("/")[2]
+
+
+def _title(each: _Shown) -> str:
+    return "  ".join(filter(None, (formats.title(each.session), _marks(each))))
+
+
 COLUMNS: Mapping[str, Callable[[_Shown], str]] = {
-    "ACTIVE": lambda each: formats.local(each.session.updated_at),
-    "AGE": lambda each: formats.age(each.session.updated_at, each.now),
+    "AGE": lambda each: formats.brief_age(each.session.updated_at, each.now),
+    "AGENT": _agent,
+    "PROJECT": _project,
+    "TITLE": _title,
     "MESSAGES": lambda each: UNCOUNTED if each.used is None else str(each.used.messages),
     "CONTEXT": _context,
     "COST": _cost,
     "CHANGES": lambda each: formats.changed(each.changes),
-    "TITLE": lambda each: formats.title(each.session),
-    "FOLDER": lambda each: formats.short_folder(each.session.cwd),
-    "MARKS": _marks,
 }
-WIDE = 110
-BROAD = ("ACTIVE", "MESSAGES", "CONTEXT", "COST", "TITLE", "FOLDER", "MARKS")
-NARROW = ("AGE", "MESSAGES", "COST", "TITLE", "FOLDER", "MARKS")
-"""What a terminal shows of so many columns and more, and of fewer; and CHANGES if there are any."""
+NARROW = ("AGE", "AGENT", "PROJECT", "TITLE", "COST")
+BROAD = ("AGE", "AGENT", "PROJECT", "TITLE", "MESSAGES", "CONTEXT", "COST", "CHANGES")
+"""What a terminal shows of fewer than `WIDE` columns, and of more, which also shows the short ids."""
+RARE = frozenset({"CHANGES"})
+"""Columns that are left out if they are empty."""
+WIDE = 120
+GAP = 2
+TITLE_COLUMNS = 40
+LEAST_TITLE = 8
+YIELDING = (("PROJECT", 6), ("CHANGES", 6), ("CONTEXT", 4), ("PROJECT", 2), ("AGENT", 2))
 
 
 def _fields(each: _Shown) -> tuple[object, ...]:

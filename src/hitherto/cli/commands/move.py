@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.options.values import folder
 from hitherto.cli.terminal.entries import report_change
 from hitherto.cli.terminal.output import Output
@@ -29,7 +30,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, target: str, who
     """
     new = folder(target)
     if not whole:
-        report_change(out, "Moved", await sessions.move(LOCAL, await sessions.resolve(LOCAL, session), new))
+        report_change(out, "Moved", await sessions.move(LOCAL, await named_session(sessions, session), new))
         return
     moved = await sessions.catalog.move_folder(LOCAL, folder(session), new)
     if out.json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.entries import report_change
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
@@ -20,5 +21,5 @@ async def run(sessions: Sessions, out: Output, *, session: str, title: str) -> N
     Automatic titles never replace a title that you set. Earlier titles are kept: `hitherto search` and `hitherto list
     --text` find them.
     """
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session)
     report_change(out, "Renamed", await sessions.rename(LOCAL, session_id, title or None))

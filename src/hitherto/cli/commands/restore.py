@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.entries import report_change
 from hitherto.cli.terminal.output import Output
 from hitherto.errors import InvalidInput
@@ -49,7 +50,7 @@ async def run(
     Without CHECKPOINT, restore the transcript of a synced session that its agent has deleted: the file is written back to
     the agent's folder, byte for byte, with the outputs of tools that were kept beside it. Existing files are never changed.
     """
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session)
     if checkpoint is not None:
         report_change(out, "Restored", await sessions.restore(LOCAL, session_id, checkpoint, since=since))
         return

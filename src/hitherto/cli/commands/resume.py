@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output
 from hitherto.errors import InvalidCwd, InvalidInput, SessionNotFound
 from hitherto.model import LOCAL, RECORDS, Session
@@ -29,7 +30,7 @@ async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -
 
     Use --exec to run it right away, or `hitherto continue` for another agent.
     """
-    found = await sessions.get(LOCAL, await sessions.resolve(LOCAL, session))
+    found = await sessions.get(LOCAL, await named_session(sessions, session))
     how = resume_command(found) or await _recorded(sessions, found)
     if how is None:
         raise InvalidInput(

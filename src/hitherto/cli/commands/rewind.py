@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.entries import report_change
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
@@ -19,5 +20,5 @@ async def run(sessions: Sessions, out: Output, *, session: str, entry: str) -> N
 
     The current state becomes a checkpoint first, which `hitherto restore` brings back.
     """
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session)
     report_change(out, "Rewound", await sessions.rewind(LOCAL, session_id, entry))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hitherto.cli.command import command
 from hitherto.cli.options.filters import filtered
-from hitherto.cli.options.session_ids import short_ids
+from hitherto.cli.options.session_ids import remember_list, short_ids
 from hitherto.cli.terminal.entries import ROLE_STYLES
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.errors import IndexBehind
@@ -36,7 +36,7 @@ from hitherto.service.search.sessions import Order
     "--limit", type=int, default=20, show_default=True, help=f"How many sessions, at most {SEARCH_PAGE}."
 )
 @click.option("--best", is_flag=True, help="Best match first: any of the words will do, in any form.")
-@click.option("--cursor", help="Continue an earlier search from the cursor it printed.")
+@click.option("--cursor", help="Continue an earlier search from the cursor that its --json has.")
 async def run(
     sessions: Sessions,
     out: Output,
@@ -59,6 +59,8 @@ async def run(
 
     With --best, ask a question: sessions that have most of its words come first, rare words count for more, and "last week",
     "yesterday" or "in March" prefer what was said then.
+
+    Name a session of the last search or list by its place, such as `hitherto show %3`.
 
     In a pipe, each line has these tab-separated fields: session, time, role, message id, title, snippet, number of further
     hits in the session.
@@ -87,7 +89,9 @@ async def run(
             f" stored. About {page.unordered} messages and titles are left."
         )
     if page.cursor is not None:
-        out.note(f"There are more hits. Show the next ones with --cursor {page.cursor}")
+        out.note(
+            f"There are more: show up to {SEARCH_PAGE} with --limit, and the next ones by the cursor of --json."
+        )
 
 
 async def _read_pages(
@@ -124,7 +128,9 @@ async def _draw(sessions: Sessions, out: Output, hits: tuple[Hit, ...]) -> None:
 
     if not hits:
         out.note("No session matches.")
-    short = await short_ids(sessions, (hit.session.id for hit in hits))
+    ids = [hit.session.id for hit in hits]
+    remember_list(sessions, ids)
+    short = await short_ids(sessions, ids)
     for hit in hits:
         when = formats.local(hit.session.updated_at if hit.at is None else hit.at)
         more = f"  +{hit.more} more" if hit.more else ""

@@ -10,6 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.entries import MARK_STYLE, Styled, print_entry, write
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.limits import HISTORY_PAGE
@@ -75,7 +76,7 @@ async def run(
 
     A session of another agent may have branches beside its conversation: what was rewound, edited or resumed elsewhere.
     """
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session)
     shown = await sessions.get(LOCAL, session_id)
     used = await sessions.usage(LOCAL, session_id)
     known = await sessions.branches.known(LOCAL, session_id)

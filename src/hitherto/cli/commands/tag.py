@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hitherto.cli.command import command, session_argument
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output
 from hitherto.model import LOCAL
 from hitherto.service import Sessions
@@ -22,7 +23,7 @@ async def run(
     sessions: Sessions, out: Output, *, session: str, add: tuple[str, ...], remove: tuple[str, ...]
 ) -> None:
     """Add or remove tags, then print the tags of the session, one per line. Without TAG, only print them."""
-    session_id = await sessions.resolve(LOCAL, session)
+    session_id = await named_session(sessions, session)
     tagged = await sessions.tag(LOCAL, session_id, add=add, remove=remove)
     if out.json:
         out.document(tagged)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import click
 
 from hitherto.cli.command import command, complete_session
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.errors import SessionNotFound
 from hitherto.model import LOCAL, Change
@@ -32,7 +33,7 @@ async def run(sessions: Sessions, out: Output, *, session: str | None, after: st
     In a pipe, each line has these tab-separated fields: position, kind, session, revision. Changes of a session that follow
     each other quickly may arrive as one, the newest.
     """
-    session_id = None if session is None else await sessions.resolve(LOCAL, session)
+    session_id = None if session is None else await named_session(sessions, session)
     with _while_pipe_is_read():
         async for change in sessions.watch(LOCAL, session_id=session_id, after=after):
             await _print(sessions, out, change)

@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -79,15 +80,24 @@ class Output:
         self.console.print(*renderables)
         self.console.file.flush()
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Draw a table on the terminal; the elastic columns shrink if there is not enough room."""
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        widths: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Draw a table on the terminal. Columns have the given widths; the elastic ones among the others shrink if there is not
+        enough room."""
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in columns:
             table.add_column(
-                name, justify="right" if name in NUMBERS else "left", no_wrap=name not in ELASTIC
+                name,
+                justify="right" if name in NUMBERS else "left",
+                no_wrap=name not in ELASTIC or name in widths,
+                width=widths.get(name),
             )
         for row in rows:
             table.add_row(*(Text(clean(cell), no_wrap=True, overflow="ellipsis") for cell in row))
@@ -111,7 +121,7 @@ def fitted(text: str, columns: int | None = None) -> str:
     return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 1)).rstrip()}…"
 
 
-NUMBERS = frozenset({"MESSAGES", "SIZE", "TOKENS", "CONTEXT", "COST"})
+NUMBERS = frozenset({"#", "MESSAGES", "SIZE", "TOKENS", "CONTEXT", "COST"})
 ELASTIC = frozenset({"TITLE", "FOLDER", "MARKS", "VALUE"})
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.options.turn import TurnOptions
 from hitherto.cli.terminal.output import Output
 from hitherto.engine import Choices, Engine, Notice, Setup, StopReason
@@ -48,7 +49,7 @@ async def resolve_session(sessions: Sessions, session: str, options: TurnOptions
         raise click.UsageError(
             "--cwd and --add-dir apply to new sessions only; use `hitherto move` to change the folder of a session"
         )
-    return await sessions.resolve(LOCAL, session)
+    return await named_session(sessions, session)
 
 
 async def writable_session(sessions: Sessions, out: Output, session_id: str) -> Session:
