@@ -140,11 +140,34 @@ class Host(Protocol):
         whole process group is ended before this returns."""
 
 
+class Elicitation(Value, frozen=True):
+    """What a tool server wants to know of the user while a tool of it runs: a few fields, as `schema` says, or a page to visit
+    at `url`. `call` is the tool call that it is part of, as it is stored; empty if that is not known."""
+
+    id: str
+    server: str
+    message: str
+    schema: Json | None = None
+    url: str | None = None
+    call: str = ""
+
+
+class Reply(Value, frozen=True):
+    """What the user says to that: `content` has the fields, if they were filled in."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Json | None = None
+
+
+Elicit = Callable[[Elicitation], Awaitable[Reply]]
+
+
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """A session as an engine opens it. `roots` bound what tools may touch; the first is the working directory.
 
     `local` callers are people on this machine: they may have programs started, and reach their own network.
-    `report` gets a notice of something that failed while the rest continues.
+    `report` gets a notice of something that failed while the rest continues. `elicits` has the ways in which tool servers
+    may ask the user something: `form`, `url`.
     """
 
     session_id: str
@@ -152,6 +175,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: tuple[McpServer, ...] = ()
     local: bool = True
     host: Host | None = None
+    elicits: frozenset[str] = frozenset()
     report: Callable[[Notice], None] = lambda _: None
 
 
@@ -171,6 +195,11 @@ async def _nothing_said() -> tuple[Entry, ...]:
     return ()
 
 
+async def nobody_asked(_: Elicitation) -> Reply:
+    """The reply where there is nobody to ask."""
+    return Reply(action="cancel")
+
+
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt to be answered.
 
@@ -178,7 +207,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     its end. `permit` says whether a tool call may run, asking whoever is there if need be; an engine that has tools
     awaits it before each. `steered` gives what was said to the running turn meanwhile, as entries that follow all that the
     engine has reported; an engine asks for it between its steps, when no tool runs. What it does not ask for waits for the
-    turn's end.
+    turn's end. `elicit` asks the user what a tool server wants to know.
     """
 
     session: Session
@@ -186,6 +215,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     choices: Choices
     permit: Callable[[ToolCall], Awaitable[Verdict]]
     steered: Callable[[], Awaitable[tuple[Entry, ...]]] = _nothing_said
+    elicit: Elicit = nobody_asked
 
 
 class Conversation(Protocol):
@@ -217,6 +247,26 @@ class StartsServers(Protocol):
 
     async def started(self) -> None:
         """Returns when each server is ready, has failed, or has run out of time."""
+
+
+class ServerPrompt(Value, frozen=True):
+    """A prompt that a tool server offers, under a name that no other has; `arguments` by name, in order, and whether each is
+    required."""
+
+    name: str
+    description: str
+    arguments: tuple[tuple[str, bool], ...] = ()
+
+
+@runtime_checkable
+class OffersPrompts(Protocol):
+    """What a conversation may offer besides: the prompts of its tool servers."""
+
+    async def prompts(self) -> tuple[ServerPrompt, ...]:
+        """All of them, once each server is ready, has failed, or has run out of time."""
+
+    async def expand(self, name: str, arguments: dict[str, str]) -> tuple[Part, ...]:
+        """What a prompt says. Raises `InvalidInput` if there is none of this name, or the server refuses."""
 
 
 class Engine(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from hitherto.engine import Context, Notice, StopReason, ToolProgress
+from hitherto.engine import Context, Elicit, Notice, StopReason, ToolProgress
 from hitherto.model import Compaction, Entry, ToolCall, Usage, Value
 from hitherto.permissions import Choice, Verdict
 
@@ -61,6 +61,14 @@ Emit = Callable[[Update], None]
 Ask = Callable[[ToolCall], Awaitable[Choice | Verdict]]
 """Asks a person, or whoever speaks for one, whether a tool may run. It is cancelled when the answer comes from
 somewhere else first."""
+
+
+class Elicitor(msgspec.Struct, frozen=True):
+    """Who asks a person for what tool servers want to know, and in which ways (`form`, `url`). Asking is cancelled when the
+    reply comes from somewhere else first."""
+
+    ways: frozenset[str]
+    ask: Elicit
 
 
 async def elsewhere(call: ToolCall) -> Choice | Verdict:  # noqa: ARG001 - nobody is asked

@@ -31,6 +31,10 @@ REQUESTS: dict[str, type[BaseModel]] = {
     "terminal/kill": schema.KillTerminalRequest,
     "terminal/release": schema.ReleaseTerminalRequest,
 }
+ELICITATIONS: dict[str, type[BaseModel]] = {
+    "form": schema.CreateFormSessionElicitationRequest,
+    "url": schema.CreateUrlSessionElicitationRequest,
+}
 NEWER: dict[str, set[str]] = {
     "notice": {"severity", "title"},
     "compaction_update": {"compactionId", "status"},
@@ -65,6 +69,8 @@ def checked(line: bytes, asked: dict[Any, str]) -> dict[str, Any]:
 def _check_call(method: str, params: dict[str, Any]) -> None:
     if method == "session/update":
         _check_update(params)
+    elif method == "elicitation/create":
+        ELICITATIONS[params["mode"]].model_validate(params)
     elif method in REQUESTS:
         REQUESTS[method].model_validate(params)
     else:

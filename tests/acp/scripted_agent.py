@@ -19,6 +19,7 @@ from hitherto.engine import (
     Context,
     Conversation,
     Delta,
+    Elicitation,
     Event,
     Host,
     Message,
@@ -32,6 +33,8 @@ from hitherto.engine import (
 )
 from hitherto.errors import ModelUnreachable
 from hitherto.model import Part, Plan, Text, Thought, ToolCall, ToolResult, Usage, plain_text
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
 class Player:
@@ -129,6 +132,12 @@ class Player:
         assert self.host is not None
         done = await self.host.run(command, "/p", seconds=60, output_bytes=1_000, show=lambda _: None)
         return await self.do_text(done.output)
+
+    async def do_elicit(self, message: str) -> Event:
+        """Ask the user as a tool server does."""
+        call = "" if self.call is None else self.call.id
+        asked = Elicitation(id="e1", server="desk", message=message, schema=SCHEMA, call=call)
+        return await self.do_text((await self.turn.elicit(asked)).action)
 
     async def do_choices(self, _: bool) -> None:
         told = {"mode": self.turn.choices.mode, "trace": self.turn.choices.trace}

@@ -34,6 +34,7 @@ SCRIPT: list[Any] = [
     {"call": CALL},
     {"permit": True},
     {"progress": "half"},
+    {"elicit": "Your name?"},
     {"result": "done", "output": {"diff": {"path": "/p/a.txt", "oldText": "old", "newText": "new"}}},
     {"plan": [{"content": "rest", "priority": "low", "status": "pending"}]},
     {"context": [120, 1000]},
@@ -46,6 +47,7 @@ SCRIPT: list[Any] = [
 ANSWERS: dict[str, Json] = {
     "fs/read_text_file": {"content": "old"},
     "fs/write_text_file": {},
+    "elicitation/create": {"action": "decline"},
     "terminal/create": {"terminalId": "a terminal"},
     "terminal/wait_for_exit": {"exitCode": 0},
     "terminal/output": {"output": "made", "truncated": False, "exitStatus": {"exitCode": 0}},

@@ -33,6 +33,7 @@ ALLOWED = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 EVERYTHING: Json = {
     "fs": {"readTextFile": True, "writeTextFile": True},
     "terminal": True,
+    "elicitation": {"form": {}, "url": {}},
     "session": {"configOptions": {"boolean": {}}, "compaction": {}, "notices": {}},
 }
 

@@ -118,6 +118,13 @@ MUTANTS = (
         "tests/sources/sync/test_sync.py::test_a_second_sync_parses_nothing",
     ),
     mutant(
+        "replies-to-servers-not-kept",
+        "service/turns/runner.py",
+        "        self._elicited.setdefault(asked.call, []).append(kept)\n",
+        "",
+        "tests/acp/agent/test_mcp_servers.py::test_what_a_server_asks_is_relayed_to_the_user_and_kept_with_the_reply",
+    ),
+    mutant(
         "terminal-replaced-by-text",
         "acp/protocol/updates.py",
         '                    fields["content"] = [terminal]  # text would take its place\n',

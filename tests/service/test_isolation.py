@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hitherto.engine import Elicitation, Reply
 from hitherto.errors import HithertoError, SessionNotFound
 from hitherto.model import Draft, Fact, Filter, Principal, Text, ToolCall
 from hitherto.ports import Store
@@ -103,6 +104,12 @@ BY_ID: dict[str, Call] = {
     "questions.pending": lambda s, who, x: s.questions.pending(who, x),
     "questions.answer": lambda s, who, x: s.questions.answer(who, x, "c", "allow_once"),
     "questions.answered": lambda s, who, x: s.questions.answered(who, x, "c"),
+    "questions.elicit": lambda s, who, x: s.questions.elicit(
+        who, x, Elicitation(id="e", server="s", message="m"), fence=1
+    ),
+    "questions.elicitation": lambda s, who, x: s.questions.elicitation(who, x),
+    "questions.reply": lambda s, who, x: s.questions.reply(who, x, "e", Reply(action="decline")),
+    "questions.replied": lambda s, who, x: s.questions.replied(who, x, "e"),
     "projects.assign": lambda s, who, x: s.projects.assign(who, x, "mine"),
     "idempotency.guarded": lambda s, who, x: s.idempotency.guarded(
         who, guard(x), lambda inner: inner.pin(who, x), str

@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from hitherto.engine import Elicitation, Reply
 from hitherto.limits import LARGEST_NUMBER
 from hitherto.model import Appended, ToolCall, Value, decode_json, encode
 from hitherto.permissions import Choice
@@ -103,11 +104,13 @@ def answers_to(method: str) -> Notes[Any]:
 
 
 class Question(Value, frozen=True):
-    """A question about a tool, the turn that it is part of, and the answer once there is one."""
+    """A question about a tool, or of a tool server; the turn that it is part of, and the answer once there is one."""
 
     fence: int
     call: ToolCall
     answer: Choice | None = None
+    elicitation: Elicitation | None = None
+    reply: Reply | None = None
 
 
 NO_CALL = ToolCall(id="", name="")
@@ -118,7 +121,7 @@ QUESTIONS: Notes[Question] = Notes("question", Question)
 async def forget_question(tx: Writer, owner: str, session_id: str) -> None:
     """Keep nothing of the call that a session's turn asked about."""
     asked = await QUESTIONS.get(tx, owner, session_id)
-    if asked is not None and asked.value.call != NO_CALL:
+    if asked is not None and asked.value != Question(fence=0, call=NO_CALL):
         await QUESTIONS.put(tx, owner, session_id, asked._replace(value=Question(fence=0, call=NO_CALL)))
 
 

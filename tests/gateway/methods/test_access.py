@@ -100,7 +100,7 @@ def test_every_method_that_was_asked_for_is_there() -> None:
     sessions.delete sessions.set_topic sessions.patch sessions.compaction.list sessions.compaction.restore
     sessions.compaction.branch
     session.episodes
-    session.changes changes.list session.append session.send session.cancel session.inbox session.inbox.cancel session.inbox.move session.question session.answer session.fork session.search session.import session.erase
+    session.changes changes.list session.append session.send session.cancel session.inbox session.inbox.cancel session.inbox.move session.question session.answer session.reply session.fork session.search session.import session.erase
     session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.forget
     identity.link identity.unlink identity.accounts identity.export identity.erase
     token.create token.list token.revoke token.rotate

@@ -50,6 +50,7 @@ async def prepared(sessions: Sessions) -> tuple[Asker, dict[str, dict[str, Any]]
         "session.inbox.cancel": {**named, "message_id": "m"},
         "session.inbox.move": {**named, "message_id": "m", "place": 1},
         "session.answer": {**named, "tool_call_id": "c", "choice": "reject_once"},
+        "session.reply": {**named, "elicitation_id": "e", "action": "decline"},
         "sessions.new": named,
         "sessions.reset": named,
         "sessions.delete": named,

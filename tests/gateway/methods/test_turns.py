@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.engine import Delta, Event, Message, Turn
+from hitherto.engine import Delta, Elicitation, Event, Message, Reply, Turn, answering
 from hitherto.errors import ModelRefused
 from hitherto.gateway.dispatch.connection import Turns
 from hitherto.model import Principal, Text, Usage
 from hitherto.service import Sessions
 from hitherto.service.turns import runner
-from hitherto.updates import Said, Update
+from hitherto.updates import Elicitor, Said, Update
 from hitherto.values.positions import BEGINNING
 from tests.gateway.methods.asker import KEY, Asker
 from tests.support.scripted_engine import Permits, Scripted, call, says
@@ -193,7 +193,46 @@ async def test_a_tool_waits_for_an_answer_over_the_gateway(sessions: Sessions, o
     assert asked == {"tool_call_id": "c2", "name": "fetch", "kind": "fetch", "title": None, "input": {}}
     await arrives(turn, "the end of the turn")
     assert [verdict.allowed for verdict in asks.verdicts] == [True, False]
-    assert await there.ask("session.question", **named) == {**named, "question": None}
+    assert await there.ask("session.question", **named) == {**named, "question": None, "elicitation": None}
+
+
+async def test_what_a_server_asks_is_replied_to_over_the_gateway(sessions: Sessions, other: Sessions) -> None:
+    asked = Elicitation(id="e1", server="desk", message="Your name?", schema={"type": "object"}, call="c1")
+    replies: list[Reply] = []
+
+    async def ask(turn: Turn) -> AsyncIterator[Event]:
+        replies.append(await turn.elicit(asked))
+        yield Message(parts=(Text(text="Thanks."),))
+
+    async def never(_: Elicitation) -> Reply:
+        nothing: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        return await nothing
+
+    there = Asker(other)
+    made = await there.say("one")
+    ann, named = Principal("ann"), {"session_key": KEY}
+    elicitor = Elicitor(frozenset({"form"}), never)
+    async with sessions.opened(ann, made["session_id"], answering(ask), elicitor=elicitor) as opened:
+        turn = asyncio.create_task(opened.prompt((Text(text="Go"),)))
+        async with within("the question"):
+            async for _ in other.watch(ann, session_id=made["session_id"], after=BEGINNING):
+                found = await there.ask("session.question", **named)
+                if found["elicitation"] is not None:
+                    break
+        assert found["question"] is None
+        assert found["elicitation"] == {
+            "elicitation_id": "e1",
+            "server": "desk",
+            "message": "Your name?",
+            "schema": {"type": "object"},
+            "url": None,
+            "tool_call_id": "c1",
+        }
+        given = {**named, "elicitation_id": "e1", "action": "accept", "content": {"name": "Ada"}}
+        assert await there.ask("session.reply", **given) == {**named, "answered": True}
+        assert await there.ask("session.reply", **given) == {**named, "answered": False}
+        await arrives(turn, "the end of the turn")
+    assert replies == [Reply(action="accept", content={"name": "Ada"})]
 
 
 async def test_nobody_cancels_somebody_else_s_turn(sessions: Sessions) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from hitherto.acp.agent.display import SessionDisplay
 from hitherto.acp.agent.editor_host import editor_host
+from hitherto.acp.agent.elicitation import elicitor_of
 from hitherto.acp.agent.session import AttachedSession
 from hitherto.acp.protocol.initialize import About, Client
 from hitherto.acp.protocol.options import AvailableOptions
@@ -171,6 +172,7 @@ class Connection:
             servers=servers,
             host=editor_host(self.peer, session.id, client, roots, self.start, display.embed_terminal),
             local=self.offer.local,
+            elicitor=elicitor_of(self.peer, session.id, client, display.settle),
             warm=self._warm,
         )
         self.attached[session.id] = attached

@@ -22,8 +22,9 @@ async def prompt(connection: Connection, params: Prompt) -> Json:
     async with connection.by_session.turn(params.session_id):
         pass  # what was sent before is stored; what comes later need not wait for the turn's end
     attached = await connection.ensure_open(params.session_id)
-    expect_readable(parts, connection.offer.reads(attached.chosen.model))
     command = parse_command(parts)
+    parts = await attached.expand(parts)
+    expect_readable(parts, connection.offer.reads(attached.chosen.model))
 
     async def ask(call: ToolCall) -> Choice | Verdict:
         await attached.display.settle()  # the call is shown before it is asked about

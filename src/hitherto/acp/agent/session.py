@@ -10,14 +10,20 @@ from typing import Any
 from hitherto.acp.agent.display import PAGE_BYTES, SessionDisplay
 from hitherto.acp.agent.editor_host import Start as Start
 from hitherto.acp.agent.editor_host import text_within
-from hitherto.acp.agent.slash_commands import CommandRun, CommandTarget, available_commands
+from hitherto.acp.agent.slash_commands import (
+    CommandRun,
+    CommandTarget,
+    arguments_of,
+    available_commands,
+    server_command,
+)
 from hitherto.acp.protocol.options import ChosenOptions, choices
-from hitherto.engine import Context, Conversation, Engine, Host, Setup, StartsServers
+from hitherto.engine import Context, Conversation, Engine, Host, OffersPrompts, Setup, StartsServers
 from hitherto.errors import Busy, HithertoError
 from hitherto.model import Json, Part, Principal, Session, Shrunk
 from hitherto.service import Sessions
 from hitherto.service.turns.open_session import OpenSession
-from hitherto.updates import Ask, Outcome, Update
+from hitherto.updates import Ask, Elicitor, Outcome, Update
 from hitherto.values.mcp_servers import McpServer
 from hitherto.values.token_count import last_reported
 
@@ -41,13 +47,14 @@ class AttachedSession:
         servers: Sequence[McpServer] = (),
         host: Host | None = None,
         local: bool = True,
+        elicitor: Elicitor | None = None,
         warm: asyncio.Event | None = None,
     ) -> None:
         self.session = session
         self.display = display
         self._sessions, self._who, self._engine, self._start = sessions, who, _CapturingEngine(engine), start
         self._roots, self._servers, self._host, self._local = tuple(roots), tuple(servers), host, local
-        self._warm = warm
+        self._elicitor, self._warm = elicitor, warm
         self._background: list[asyncio.Task[None]] = []
         self._open_task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -89,7 +96,10 @@ class AttachedSession:
             return
         self._background.append(self._start(self.display.run()))
         if self.session.source is None:
-            self._background.append(self._start(self._send_usage(self._opened or self._open())))
+            ready = self._opened or self._open()
+            self._background.append(self._start(self._send_usage(ready)))
+            if self._servers:
+                self._background.append(self._start(self._send_server_prompts()))
 
     async def begin_known(self) -> None:
         """The same for a session that is not new: what is known of it is sent too."""
@@ -105,6 +115,20 @@ class AttachedSession:
             conversation = self._engine.conversation
             if isinstance(conversation, StartsServers):
                 await conversation.started()
+
+    async def expand(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """A prompt whose text is a slash command for a prompt of a tool server, with what that says behind it; any other
+        stays as it is. Raises `InvalidInput` if the server refuses."""
+        named = server_command(parts) if self._servers else None
+        if named is None:
+            return parts
+        await self._ready()
+        conversation = self._engine.conversation
+        offered = await conversation.prompts() if isinstance(conversation, OffersPrompts) else ()
+        found = next((each for each in offered if each.name == named[0]), None)
+        if found is None or not isinstance(conversation, OffersPrompts):
+            return parts
+        return (*parts, *await conversation.expand(found.name, arguments_of(found, named[1])))
 
     async def text_of(self, path: str) -> str | None:
         """The text of a file that the session's tools may touch; None if there is none."""
@@ -218,6 +242,15 @@ class AttachedSession:
             if not self.running:  # a running turn knows better
                 self.display.emit(Context(used=reported[1], size=size))
 
+    async def _send_server_prompts(self) -> None:
+        """Send the commands again, with the prompts of tool servers, if they have any."""
+        with suppress(HithertoError):  # the next prompt reports what is wrong with the engine
+            await self._ready()
+            conversation = self._engine.conversation
+            if isinstance(conversation, OffersPrompts) and (offered := await conversation.prompts()):
+                commands = available_commands(offered)
+                await self.display.update("available_commands_update", {"availableCommands": commands})
+
     def _open(self) -> asyncio.Future[OpenSession]:
         self._opened = asyncio.get_running_loop().create_future()
         self._open_task = self._start(self._keep_open(self._opened))
@@ -234,6 +267,7 @@ class AttachedSession:
                 mcp_servers=self._servers,
                 host=self._host,
                 local=self._local,
+                elicitor=self._elicitor,
                 continuing=True,
                 report=self.display.report,
             ) as opened:

@@ -1,6 +1,6 @@
-"""Slash commands that Hitherto runs itself: the engine never sees them.
+"""Slash commands: those that Hitherto runs itself, which the engine never sees, and the prompts of tool servers.
 
-Their output is not part of the conversation: it is shown once, and neither stored nor replayed.
+The output of the former is not part of the conversation: it is shown once, and neither stored nor replayed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from hitherto.engine import ServerPrompt
 from hitherto.errors import InvalidInput
 from hitherto.model import Json, Part, Principal, Shrunk, Text
 from hitherto.presentation import formats
 from hitherto.service import Sessions
 
+_SERVER_COMMAND = re.compile(r"\s*/(mcp__\S+)(?:\s+(.*?))?\s*", re.DOTALL)
 _COMMAND = re.compile(r"\s*/([a-z]+)(?:\s+(.*?))?\s*", re.DOTALL)
 
 
@@ -48,13 +50,33 @@ def parse_command(parts: Sequence[Part]) -> CommandRun | None:
     return None
 
 
-def available_commands() -> list[Json]:
-    """The commands as the protocol lists them."""
+def server_command(parts: Sequence[Part]) -> tuple[str, str] | None:
+    """The name of a prompt of a tool server in a prompt that is nothing else, and what stands behind it."""
+    match parts:
+        case [Text(text=text)] if found := _SERVER_COMMAND.fullmatch(text):
+            return found[1], found[2] or ""
+    return None
+
+
+def arguments_of(prompt: ServerPrompt, said: str) -> dict[str, str]:
+    """What was said as arguments, word by word; the last one gets the rest."""
+    names = [name for name, _ in prompt.arguments]
+    return dict(zip(names, said.split(maxsplit=len(names) - 1), strict=False)) if names else {}
+
+
+def available_commands(prompts: Sequence[ServerPrompt] = ()) -> list[Json]:
+    """The commands as the protocol lists them: our own, and the prompts of tool servers."""
+    own = ((name, command.description, command.hint) for name, command in COMMANDS.items())
+    theirs = ((prompt.name, prompt.description, _hint(prompt)) for prompt in prompts)
     return [
-        {"name": name, "description": command.description}
-        | ({} if command.hint is None else {"input": {"hint": command.hint}})
-        for name, command in COMMANDS.items()
+        {"name": name, "description": description} | ({} if hint is None else {"input": {"hint": hint}})
+        for name, description, hint in (*own, *theirs)
     ]
+
+
+def _hint(prompt: ServerPrompt) -> str | None:
+    shown = (name if required else f"[{name}]" for name, required in prompt.arguments)
+    return " ".join(shown) or None
 
 
 async def _compact(rest: str, subject: CommandTarget) -> str:

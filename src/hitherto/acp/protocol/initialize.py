@@ -42,6 +42,7 @@ CAPABILITIES: dict[str, Any] = {
 }
 
 
+ELICITS = ("form", "url")
 SIGN_IN = "sign-in"
 ENVIRONMENT = "environment"
 AUTH_METHODS: list[dict[str, Any]] = [
@@ -81,6 +82,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     plans: bool = False
     signs_in: bool = False
     subagents: bool = False
+    elicits: frozenset[str] = frozenset()
 
 
 class InitializeParams(msgspec.Struct, frozen=True, rename="camel"):
@@ -109,6 +111,7 @@ def answer_initialize(
         plans=has_capability(able, "plan"),
         signs_in=has_capability(able, "auth", "terminal"),
         subagents=has_capability(able, "subagents"),
+        elicits=frozenset(way for way in ELICITS if has_capability(able, "elicitation", way)),
     )
     return client, {
         "protocolVersion": PROTOCOL_VERSION,

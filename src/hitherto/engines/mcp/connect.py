@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any
 
@@ -12,9 +13,10 @@ import httpx2
 import mcp_types
 from mcp.client import Client
 from mcp.client._transport import ReadStream, TransportStreams
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
+from pydantic import FileUrl
 
 import hitherto
 from hitherto.engines.mcp.http import PublicTransport, Web
@@ -28,6 +30,9 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())
 TOOLS = 1_000
 """The most tools of one server that are offered."""
 
+PROMPTS = 100
+"""The most prompts of one server that are offered."""
+
 Transport = Stdio | Web
 
 
@@ -40,19 +45,47 @@ def transport_to(
     return Web(server, None if local else PublicTransport(resolve))
 
 
-def client_of(transport: Transport, *, ended: Callable[[], None], changed: Callable[[], None]) -> Client:
-    """A client, not yet connected, that says when the connection ends and when the server's list of tools changes."""
+Asked = Callable[[mcp_types.ElicitRequestParams], Awaitable[mcp_types.ElicitResult | mcp_types.ErrorData]]
+
+
+def client_of(
+    transport: Transport,
+    *,
+    ended: Callable[[], None],
+    changed: Callable[[], None],
+    roots: Sequence[str] = (),
+    asked: Asked | None = None,
+) -> Client:
+    """A client, not yet connected, that says when the connection ends and when the server's list of tools changes. It tells the
+    server the session's folders, if it has any; without `asked`, that the user cannot be asked anything."""
 
     async def on_message(message: IncomingMessage) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             changed()
 
+    async def list_roots(context: ClientRequestContext) -> mcp_types.ListRootsResult:  # noqa: ARG001 - named by the SDK
+        return mcp_types.ListRootsResult(roots=[_root(path) for path in roots])
+
+    async def elicit(
+        context: ClientRequestContext,  # noqa: ARG001 - named by the SDK
+        params: mcp_types.ElicitRequestParams,
+    ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
+        assert asked is not None  # noqa: S101 - else it is not given to the client
+        return await asked(params)
+
     return Client(
         _ObservedTransport(transport, ended),
         client_info=mcp_types.Implementation(name="hitherto", version=hitherto.__version__),
         message_handler=on_message,
+        list_roots_callback=list_roots if roots else None,
+        elicitation_callback=None if asked is None else elicit,
         cache=None,
     )
+
+
+def _root(path: str) -> mcp_types.Root:
+    folder = PurePosixPath(path)
+    return mcp_types.Root(uri=FileUrl(folder.as_uri()), name=folder.name or None)
 
 
 async def list_tools(client: Client) -> tuple[mcp_types.Tool, ...]:
@@ -71,6 +104,21 @@ async def list_tools(client: Client) -> tuple[mcp_types.Tool, ...]:
         if cursor is None:
             break
     return tuple(tools)
+
+
+async def list_prompts(client: Client) -> tuple[mcp_types.Prompt, ...]:
+    """The prompts of a server, at most `PROMPTS`; none, if it has nothing to do with prompts."""
+    if client.server_capabilities.prompts is None:
+        return ()
+    prompts: list[mcp_types.Prompt] = []
+    cursor: str | None = None
+    while len(prompts) < PROMPTS:
+        page = await client.list_prompts(cursor=cursor)
+        prompts += page.prompts
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(prompts[:PROMPTS])
 
 
 class _ObservedTransport:

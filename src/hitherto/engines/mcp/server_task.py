@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 import mcp_types
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from msgspec.structs import replace
 
-from hitherto.engine import Notice
-from hitherto.engines.mcp.connect import TOOLS, client_of, describe_error, list_tools, transport_to
+from hitherto.clean_text import clean_lines
+from hitherto.engine import Elicit, Notice, running_call
+from hitherto.engines.mcp.connect import (
+    TOOLS,
+    client_of,
+    describe_error,
+    list_prompts,
+    list_tools,
+    transport_to,
+)
+from hitherto.engines.mcp.elicitation import elicitation_of, result_of
 from hitherto.engines.mcp.public_addresses import Resolve
-from hitherto.engines.mcp.tools import progress_callback, tool_output
+from hitherto.engines.mcp.tools import part, progress_callback, tool_output
 from hitherto.engines.tool_calls import Show, ToolOutput, is_proper
-from hitherto.model import Json, Text
+from hitherto.errors import InvalidInput
+from hitherto.model import Json, Part, Text
 from hitherto.values.mcp_servers import McpServer
 
 CLOSE_SECONDS = 5.0
 """How long a server's connection may take to close, before what hangs there is cancelled."""
+INSTRUCTIONS_CHARS = 4_000
 
 
 class ServerTask:
@@ -39,8 +52,14 @@ class ServerTask:
         resolve: Resolve,
         start_seconds: float,
         call_seconds: float,
+        roots: Sequence[str] = (),
+        elicits: frozenset[str] = frozenset(),
+        elicit: Elicit,
     ) -> None:
         self.name = server.name
+        self._roots, self._elicits, self._ask = roots, elicits, elicit
+        self._running: dict[object, asyncio.Timeout] = {}
+        self.prompts: tuple[mcp_types.Prompt, ...] = ()
         self._report = report
         self._start_seconds = start_seconds
         self._call_seconds = call_seconds
@@ -77,7 +96,7 @@ class ServerTask:
         if not _is_json(given):
             return _failed("The input contains characters or numbers that cannot be sent.")
         try:
-            async with asyncio.timeout(self._call_seconds):
+            async with self._limited():
                 return tool_output(
                     await client.call_tool(tool, given, progress_callback=progress_callback(show))
                 )
@@ -85,6 +104,26 @@ class ServerTask:
             return _failed(f"The MCP server {self.name!r} did not answer within {self._call_seconds:g} s.")
         except Exception as error:  # noqa: BLE001 - a tool raises nothing
             return _failed(f"The MCP server {self.name!r} failed: {describe_error(error, self._transport)}.")
+
+    @property
+    def instructions(self) -> str:
+        """What the server says about how it is used."""
+        client = self._client
+        said = None if client is None else client.instructions
+        return clean_lines(said or "")[:INSTRUCTIONS_CHARS].strip()
+
+    async def expand(self, prompt: str, arguments: dict[str, str]) -> tuple[Part, ...]:
+        """What a prompt of the server says. Raises `InvalidInput`."""
+        client = self._client
+        if client is None:
+            raise InvalidInput(self._failure or f"The MCP server {self.name!r} is not running.")
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                told = await client.get_prompt(prompt, arguments or None)
+        except Exception as error:
+            why = describe_error(error, self._transport)
+            raise InvalidInput(f"the MCP server {self.name!r} gave no prompt: {why}") from error
+        return tuple(part(message.content) for message in told.messages)
 
     async def close(self) -> None:
         """End the server, whether it runs or still starts."""
@@ -97,8 +136,15 @@ class ServerTask:
     async def _run(self) -> None:
         late = asyncio.get_running_loop().call_later(self._start_seconds, self._late)
         try:
-            async with client_of(self._transport, ended=self._ended.set, changed=self._changed.set) as client:
+            async with client_of(
+                self._transport,
+                ended=self._ended.set,
+                changed=self._changed.set,
+                roots=self._roots,
+                asked=self._asked if self._elicits else None,
+            ) as client:
                 await self._list(client)
+                await self._list_prompts(client)
                 late.cancel()
                 self._client = client
                 self._settled.set()
@@ -140,6 +186,51 @@ class ServerTask:
         if len(tools) > TOOLS:
             self._warn(f"has more than {TOOLS} tools; only the first {TOOLS} are offered")
         self._tools = tools[:TOOLS]
+
+    async def _list_prompts(self, client: Client) -> None:
+        try:
+            self.prompts = await list_prompts(client)
+        except MCPError as error:
+            self._warn(f"cannot list its prompts: {describe_error(error, self._transport)}")
+
+    async def _asked(
+        self, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
+        """What the user says to this server. The time of its calls stands still meanwhile."""
+        asked = elicitation_of(self.name, params, self._elicits)
+        if isinstance(asked, mcp_types.ErrorData):
+            return asked
+        call = next(reversed(self._running), "")
+        with self._time_stopped():
+            try:
+                return result_of(await self._ask(replace(asked, call=call if isinstance(call, str) else "")))
+            except Exception:  # noqa: BLE001 - whatever it is, the server gets a reply
+                return mcp_types.ElicitResult(action="cancel")
+
+    @asynccontextmanager
+    async def _limited(self) -> AsyncIterator[None]:
+        """The time that a call may take; it is known by the id of the tool call, as long as it runs."""
+        call = running_call.get()
+        key: object = object() if call is None else call.id
+        async with asyncio.timeout(self._call_seconds) as limit:
+            self._running[key] = limit
+            try:
+                yield
+            finally:
+                del self._running[key]
+
+    @contextmanager
+    def _time_stopped(self) -> Iterator[None]:
+        now = asyncio.get_running_loop().time
+        left = {key: (limit.when() or now()) - now() for key, limit in self._running.items()}
+        for limit in self._running.values():
+            limit.reschedule(None)
+        try:
+            yield
+        finally:
+            for key, seconds in left.items():
+                if key in self._running:
+                    self._running[key].reschedule(now() + seconds)
 
     def _late(self) -> None:
         self._fail(f"it was not ready within {self._start_seconds:g} s")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
-from hitherto.engine import Notice
+from hitherto.engine import Elicit, Elicitation, Notice, Reply, ServerPrompt, nobody_asked
 from hitherto.engines.mcp.public_addresses import Resolve, resolve_addresses, url_fault
 from hitherto.engines.tool_calls import Tool
-from hitherto.errors import install_advice
+from hitherto.errors import InvalidInput, install_advice
 from hitherto.limits import NAME_CHARS, is_storable
+from hitherto.model import Part
 from hitherto.tasks import finish
 from hitherto.values.mcp_servers import McpServer, StdioServer
 
@@ -41,6 +43,8 @@ class McpServers:
         start_seconds: float | None = None,
         call_seconds: float = CALL_SECONDS,
         resolve: Resolve = resolve_addresses,
+        roots: Sequence[str] = (),
+        elicits: frozenset[str] = frozenset(),
     ) -> None:
         self._servers = servers
         self._cwd = cwd
@@ -49,6 +53,8 @@ class McpServers:
         self._start_seconds = START_SECONDS if start_seconds is None else start_seconds
         self._call_seconds = call_seconds
         self._resolve = resolve
+        self._roots, self._elicits = tuple(roots), elicits
+        self._elicit: Elicit = nobody_asked
         self._server_tasks: tuple[ServerTask, ...] = ()
 
     async def __aenter__(self) -> Self:
@@ -79,6 +85,44 @@ class McpServers:
             [(server_task.name, server_task.call, tool) for server_task, tools in pairs for tool in tools]
         )
 
+    async def instructions(self) -> tuple[tuple[str, str], ...]:
+        """What each server says about its use, by its name, once each of them is ready, has failed, or has run out of time."""
+        await self.tools()
+        return tuple((each.name, said) for each in self._server_tasks if (said := each.instructions))
+
+    async def prompts(self) -> tuple[ServerPrompt, ...]:
+        """The prompts of all servers, likewise."""
+        await self.tools()
+        return tuple(prompt for prompt, _, _ in self._prompts())
+
+    async def expand(self, name: str, arguments: dict[str, str]) -> tuple[Part, ...]:
+        """What a prompt says. Raises `InvalidInput`."""
+        for prompt, server_task, its_name in self._prompts():
+            if prompt.name == name:
+                return await server_task.expand(its_name, arguments)
+        raise InvalidInput(f"no MCP server offers the prompt {name!r:.100}")
+
+    @contextmanager
+    def answered_by(self, elicit: Elicit) -> Iterator[None]:
+        """While a turn runs, it says what users reply to servers; at other times nobody does."""
+        self._elicit = elicit
+        try:
+            yield
+        finally:
+            self._elicit = nobody_asked
+
+    async def _ask(self, asked: Elicitation) -> Reply:
+        return await self._elicit(asked)
+
+    def _prompts(self) -> Iterator[tuple[ServerPrompt, ServerTask, str]]:
+        if not self._server_tasks:
+            return
+        from hitherto.engines.mcp.tools import offered_prompt
+
+        for server_task in self._server_tasks:
+            for prompt in server_task.prompts:
+                yield offered_prompt(server_task.name, prompt), server_task, prompt.name
+
     async def _start(self, servers: list[McpServer]) -> None:
         if not servers:
             return
@@ -99,6 +143,9 @@ class McpServers:
                 resolve=self._resolve,
                 start_seconds=self._start_seconds,
                 call_seconds=self._call_seconds,
+                roots=self._roots,
+                elicits=self._elicits,
+                elicit=self._ask,
             )
             for server in servers
         )

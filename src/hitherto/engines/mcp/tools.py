@@ -13,6 +13,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from msgspec.structs import replace
 
 from hitherto.clean_text import clean, clean_lines
+from hitherto.engine import ServerPrompt
 from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.limits import RESULT_BYTES, TITLE_CHARS
 from hitherto.model import Audio, Image, Json, Part, Resource, ResourceLink, Text, Unknown, encode
@@ -117,6 +118,7 @@ NAME_CHARS = 64
 """The most characters that every provider takes as the name of a tool."""
 DIGEST_CHARS = 8
 DESCRIPTION_CHARS = 10_000
+PROMPT_CHARS = 500
 
 PLAIN_SERVER = re.compile(r"(?!.*__)[A-Za-z0-9_-]*[A-Za-z0-9-]")
 PLAIN_TOOL = re.compile(r"[A-Za-z0-9_-]+(?<!_[0-9a-f]{8})")
@@ -146,6 +148,17 @@ def offered_tools(listed: Sequence[tuple[str, Call, mcp_types.Tool]]) -> tuple[T
     for server, call, tool in listed:
         once.setdefault((server, tool.name), (call, tool))
     return tuple(_tool(offered_name(*pair), *found) for pair, found in once.items())
+
+
+def offered_prompt(server: str, prompt: mcp_types.Prompt) -> ServerPrompt:
+    """A prompt as it is offered, under a name made like that of a tool."""
+    described = clean(prompt.description or prompt.title or "")[:PROMPT_CHARS]
+    arguments = ((clean(each.name)[:TITLE_CHARS], bool(each.required)) for each in prompt.arguments or ())
+    return ServerPrompt(
+        name=offered_name(server, prompt.name),
+        description=described or f"A prompt of the MCP server {server}",
+        arguments=tuple(arguments),
+    )
 
 
 def _tool(name: str, call: Call, tool: mcp_types.Tool) -> Tool:

@@ -9,12 +9,12 @@ import asyncio
 import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from hitherto.engine import Choices, Conversation, Event, Setup, Turn
+from hitherto.engine import Choices, Conversation, Event, ServerPrompt, Setup, Turn
 from hitherto.engines.model.instructions import system_prompt
 from hitherto.engines.model.summary import (
     FACT_TOKENS,
@@ -25,8 +25,15 @@ from hitherto.engines.model.summary import (
     title_request,
 )
 from hitherto.engines.model_names import full_name
-from hitherto.errors import ContextTooLong, EngineError, ModelMissing, ModelUnreachable, install_advice
-from hitherto.model import Entry
+from hitherto.errors import (
+    ContextTooLong,
+    EngineError,
+    InvalidInput,
+    ModelMissing,
+    ModelUnreachable,
+    install_advice,
+)
+from hitherto.model import Entry, Part
 from hitherto.summaries.builtin import room_for
 from hitherto.summariser import CompactionPolicy, Summariser, Summary
 from hitherto.values.token_count import estimate
@@ -83,15 +90,17 @@ class _ModelConversation:
 
     async def run(self, turn: Turn) -> AsyncIterator[Event]:
         name = self._name(turn.choices)
-        model, tools = await self._model(name), await self._tools()
+        model, tools, servers = await self._model(name), await self._tools(), self._servers
         from hitherto.engines.model.loop import run_turn
         from hitherto.engines.model.settings import for_turn
 
-        instructions = system_prompt(turn.choices, self._setup.roots)
+        described = () if servers is None else await servers.instructions()
+        instructions = system_prompt(turn.choices, self._setup.roots, described)
         model_call = for_turn(model, turn.choices, instructions, tools.values(), self._pause)
-        async with aclosing(run_turn(turn, model_call, tools, self._window(name))) as events:
-            async for event in events:
-                yield event
+        with nullcontext() if servers is None else servers.answered_by(turn.elicit):
+            async with aclosing(run_turn(turn, model_call, tools, self._window(name))) as events:
+                async for event in events:
+                    yield event
 
     async def title(self, history: tuple[Entry, ...], choices: Choices) -> str | None:
         if (request := title_request(history)) is None:
@@ -113,6 +122,14 @@ class _ModelConversation:
     async def started(self) -> None:
         if self._servers is not None:
             await self._servers.tools()
+
+    async def prompts(self) -> tuple[ServerPrompt, ...]:
+        return () if self._servers is None else await self._servers.prompts()
+
+    async def expand(self, name: str, arguments: dict[str, str]) -> tuple[Part, ...]:
+        if self._servers is None:
+            raise InvalidInput(f"no MCP server offers the prompt {name!r:.100}")
+        return await self._servers.expand(name, arguments)
 
     def summariser(self, choices: Choices) -> Summariser | None:
         return _Summariser(self, choices) if choices.model or self._default else None
@@ -185,7 +202,14 @@ def _servers(setup: Setup) -> McpServers:
     from hitherto.engines.mcp import McpServers
 
     cwd = setup.roots[0] if setup.roots else None
-    return McpServers(setup.mcp_servers, cwd=cwd, local=setup.local, report=setup.report)
+    return McpServers(
+        setup.mcp_servers,
+        cwd=cwd,
+        local=setup.local,
+        report=setup.report,
+        roots=setup.roots if setup.local else (),
+        elicits=setup.elicits,
+    )
 
 
 def _connect_heavy(name: str) -> Model:

@@ -72,6 +72,7 @@ METHODS: dict[str, Method] = {
     "session.inbox.move": Method(inbox.move, inbox.Move, inbox.Moved, "write", SESSION),
     "session.question": Method(turns.question, Named, turns.Question, "read", SESSION),
     "session.answer": Method(turns.answer, turns.GiveAnswer, turns.Answered, "commands", SESSION),
+    "session.reply": Method(turns.reply, turns.GiveReply, turns.Answered, "commands", SESSION),
     "session.cancel": Method(turns.cancel, NamedWriting, turns.Cancelled, "run", SESSION),
     "session.subscribe": Method(subscriptions.subscribe, subscriptions.Subscribe, subscriptions.Subscribed, "read", IF_NAMED),
     "session.unsubscribe": Method(subscriptions.unsubscribe, subscriptions.Unsubscribe, subscriptions.Unsubscribed, "read", NOTHING),

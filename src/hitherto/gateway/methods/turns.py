@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import field
 
-from hitherto.engine import Choices, Engine, StopReason
+from hitherto.engine import Choices, Elicitation, Engine, Reply, StopReason
 from hitherto.errors import InvalidInput, ModelMissing
 from hitherto.gateway.dispatch.content import Attachment, Content, SenderOf, attached, origin_of, parts_of
 from hitherto.gateway.dispatch.inboxes import engine_for
@@ -71,11 +71,31 @@ class PermissionRequest(Answer, frozen=True, kw_only=True):
     input: Any
 
 
+class ElicitationRequest(Answer, frozen=True, kw_only=True):
+    """What an MCP server wants to know of the user: fields, by a JSON schema, or a page to visit."""
+
+    elicitation_id: str
+    server: str
+    message: str
+    schema: dict[str, Any] | None
+    url: str | None
+    tool_call_id: str | None
+
+
 class Question(Answer, frozen=True, kw_only=True):
-    """What the running turn waits for; null if it waits for nobody."""
+    """What the running turn waits for; both are null if it waits for nobody."""
 
     session_key: str
     question: PermissionRequest | None
+    elicitation: ElicitationRequest | None
+
+
+class GiveReply(NamedWriting, frozen=True, kw_only=True):
+    """The question of an MCP server, and what the user says; `content` has the fields that were asked for."""
+
+    elicitation_id: str
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
 
 
 class GiveAnswer(NamedWriting, frozen=True, kw_only=True):
@@ -184,11 +204,23 @@ def engine_of(call: Call[object]) -> Engine:
 
 
 async def question(call: Call[Named]) -> Question:
-    """Get the tool call that waits for permission in the running turn, in whichever process it runs."""
+    """Get what the running turn waits for, in whichever process it runs: a tool call that needs permission, or a question of an
+    MCP server."""
     asked = await call.sessions.questions.pending(call.who, call.session.id)
+    elicited = await call.sessions.questions.elicitation(call.who, call.session.id)
     return Question(
-        session_key=key_of(call.session), question=None if asked is None else _permission_request(asked)
+        session_key=key_of(call.session),
+        question=None if asked is None else _permission_request(asked),
+        elicitation=None if elicited is None else _elicitation_request(elicited),
     )
+
+
+async def reply(call: Call[GiveReply]) -> Answered:
+    """Reply to a question of an MCP server. The first reply counts; `answered` is false if the question is no longer open."""
+    given = call.params
+    said = Reply(action=given.action, content=given.content)
+    done = await call.sessions.questions.reply(call.who, call.session.id, given.elicitation_id, said)
+    return Answered(session_key=key_of(call.session), answered=done)
 
 
 async def answer(call: Call[GiveAnswer]) -> Answered:
@@ -214,6 +246,17 @@ async def cancel(call: Call[NamedWriting]) -> Cancelled:
 def _permission_request(call: ToolCall) -> PermissionRequest:
     return PermissionRequest(
         tool_call_id=call.id, name=call.name, kind=call.kind, title=call.title, input=call.input
+    )
+
+
+def _elicitation_request(asked: Elicitation) -> ElicitationRequest:
+    return ElicitationRequest(
+        elicitation_id=asked.id,
+        server=asked.server,
+        message=asked.message,
+        schema=asked.schema,
+        url=asked.url,
+        tool_call_id=asked.call or None,
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitherto.clean_text import clean_lines
-from hitherto.engine import Choices
+from hitherto.engine import Choices, Elicitation, Reply
 from hitherto.errors import (
     Busy,
     EngineError,
@@ -355,6 +355,14 @@ class TurnJournal:
     async def ask(self, call: ToolCall, fence: int) -> None:
         """Let every process see that the turn waits for an answer about this call."""
         await self._questions.ask(self._who, self._id, call, fence=fence)
+
+    async def elicit(self, asked: Elicitation, fence: int) -> None:
+        """Let every process see that the turn waits for what a tool server wants to know."""
+        await self._questions.elicit(self._who, self._id, asked, fence=fence)
+
+    async def replied(self, asked: Elicitation) -> Reply | None:
+        """What was replied elsewhere, if anything was."""
+        return await self._questions.replied(self._who, self._id, asked.id)
 
     async def answered(self, call: ToolCall) -> Choice | None:
         """What was answered about this call elsewhere, if anything was."""

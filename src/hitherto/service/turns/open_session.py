@@ -12,6 +12,7 @@ import msgspec
 from hitherto.engine import (
     Choices,
     Conversation,
+    Elicit,
     summariser_of,
 )
 from hitherto.errors import HithertoError, InvalidInput
@@ -66,13 +67,14 @@ class OpenSession:
         prepare: Callable[[], Awaitable[object]] | None,
         servers: str,
         improve_titles: bool,
+        elicit: Elicit | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
         self.session_id, self._servers = session_id, servers
         self._prepare = prepare
         self._journal, self._changes, self._compaction = journal, changes, compaction
         self._who, self._conversation = who, conversation
-        self._improve_titles, self._wake = improve_titles, wake
+        self._improve_titles, self._elicit, self._wake = improve_titles, elicit, wake
         self._asked: set[_PendingPrompt] = set()
         self._titles: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -180,7 +182,16 @@ class OpenSession:
         mode: Callable[[], Mode] | None,
     ) -> Outcome:
         asked.turn = RunningTurn(
-            self._journal, begun, self._conversation, choices, window, ask, emit, self._servers, mode
+            self._journal,
+            begun,
+            self._conversation,
+            choices,
+            window,
+            ask,
+            emit,
+            self._servers,
+            mode,
+            self._elicit,
         )
         outcome = await asked.turn.run()
         if self._improve_titles and not self._closed and _is_first(begun, outcome):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -14,10 +14,13 @@ from hitherto.engine import (
     Context,
     Conversation,
     Delta,
+    Elicit,
+    Elicitation,
     Event,
     Heard,
     Message,
     Notice,
+    Reply,
     Stopped,
     StopReason,
     ToolEnded,
@@ -53,6 +56,8 @@ SMALLER = 4
 """How often a turn is retried with a smaller context."""
 ANSWER_SECONDS = 0.2
 """How often a waiting turn looks for an answer given in another process."""
+REPLY_SECONDS = 600.0
+"""How long a tool server waits for what it asked the user."""
 LOOK_SECONDS = 0.5
 """How often a turn looks for a request to end it."""
 
@@ -84,6 +89,7 @@ class RunningTurn:
         emit: Emit,
         servers: str,
         mode: Callable[[], Mode] | None,
+        elicit: Elicit | None = None,
     ) -> None:
         self._mode = mode or (lambda: choices.mode)
         self._journal, self._conversation, self._choices = journal, conversation, choices
@@ -92,7 +98,9 @@ class RunningTurn:
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
         self._rows = list(begun.rows)
         self._window, self._assumed = window or ASSUMED_WINDOW, window is None
-        self._ask, self._emit = ask, emit
+        self._ask, self._emit, self._ask_user = ask, emit, elicit
+        self._elicitations: set[asyncio.Task[Reply]] = set()
+        self._elicited: dict[str, list[Json]] = {}
         self._partial = PartialMessage(journal.new_id())
         self._ids, self._calls = CallIds(), dict[str, ToolCall]()
         self._inputs: dict[str, Any] = {}
@@ -118,7 +126,7 @@ class RunningTurn:
             await wait_all(self._engine)
             self._over.set()
             self._dirty.set()
-            await wait_all(*beside)
+            await wait_all(*beside, *self._elicitations)
         return await finish(self._finish(self._failure()))
 
     def cancel(self) -> None:
@@ -169,6 +177,7 @@ class RunningTurn:
             choices=self._choices,
             permit=self._permit,
             steered=self._steered,
+            elicit=self._elicit,
         )
         events = self._conversation.run(turn)
         try:
@@ -206,8 +215,10 @@ class RunningTurn:
     def _ended(self, event: ToolEnded) -> Draft:
         number = self._ids.stored(event.result.id)
         self._calls.pop(number, None)
-        changed = self._inputs.pop(number, None)
+        changed, elicited = self._inputs.pop(number, None), self._elicited.pop(number, None)
         meta = event.meta if changed is None else {**event.meta, "input": changed}
+        if elicited is not None:
+            meta = {**meta, "elicitations": elicited}
         return Draft(role="tool", parts=(replace(event.result, id=number), *event.extra), meta=meta)
 
     async def _message(self, event: Message) -> None:
@@ -332,17 +343,7 @@ class RunningTurn:
 
     async def _answer_about(self, call: ToolCall, ask: Ask) -> Choice | Verdict:
         """What is answered first, by whoever is asked here or by somebody elsewhere."""
-        here, there = (
-            asyncio.ensure_future(ask(call)),
-            asyncio.ensure_future(self._answer_from_elsewhere(call)),
-        )
-        try:
-            await asyncio.wait((here, there), return_when=asyncio.FIRST_COMPLETED)
-            return here.result() if here.done() else there.result()
-        finally:
-            here.cancel()
-            there.cancel()
-            await wait_all(here, there)
+        return await _first(ask(call), self._answer_from_elsewhere(call))
 
     async def _answer_from_elsewhere(self, call: ToolCall) -> Choice:
         while not await happens(self._over, ANSWER_SECONDS):
@@ -350,6 +351,39 @@ class RunningTurn:
                 if (answer := await self._journal.answered(call)) is not None:
                     return answer
         raise asyncio.CancelledError
+
+    # What tool servers ask
+
+    async def _elicit(self, asked: Elicitation) -> Reply:
+        """What the user says to a tool server: here, or elsewhere. It is kept with the result of the call; what is not
+        answered when the turn ends, or for too long, is cancelled."""
+        if self._ask_user is None or self._over.is_set():
+            return Reply(action="cancel")
+        task = asyncio.create_task(self._reply_to(asked, self._ask_user))
+        self._elicitations.add(task)
+        task.add_done_callback(self._elicitations.discard)
+        return await task
+
+    async def _reply_to(self, asked: Elicitation, ask: Elicit) -> Reply:
+        async with self._questions:
+            await self._fenced(lambda fence: self._journal.elicit(asked, fence))
+            reply = await _first(ask(asked), self._reply_from_elsewhere(asked))
+            await self._journal.status("running")
+        kept: Json = {"server": asked.server, "message": asked.message, "action": reply.action}
+        kept |= {} if asked.url is None else {"url": asked.url}
+        kept |= {} if reply.content is None else {"content": reply.content}
+        self._elicited.setdefault(asked.call, []).append(kept)
+        return reply
+
+    async def _reply_from_elsewhere(self, asked: Elicitation) -> Reply:
+        deadline = asyncio.get_running_loop().time() + REPLY_SECONDS
+        while not await happens(self._over, ANSWER_SECONDS):
+            with suppress(HithertoError):  # the store may be away for a moment
+                if (reply := await self._journal.replied(asked)) is not None:
+                    return reply
+            if asyncio.get_running_loop().time() > deadline:
+                break
+        return Reply(action="cancel")
 
     def _known(self, call: ToolCall) -> Verdict | None:
         """What needs no question, in the mode of now."""
@@ -440,6 +474,18 @@ class RunningTurn:
         if failure is not None:
             marked["error"] = str(failure)
         return [self._partial.partial(marked), *results]
+
+
+async def _first(here: Awaitable[T], there: Awaitable[T]) -> T:
+    """What comes first; the other is cancelled."""
+    both = asyncio.ensure_future(here), asyncio.ensure_future(there)
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return both[0].result() if both[0].done() else both[1].result()
+    finally:
+        for each in both:
+            each.cancel()
+        await wait_all(*both)
 
 
 def _as_hitherto_error(error: BaseException) -> HithertoError:

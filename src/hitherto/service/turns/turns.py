@@ -26,6 +26,7 @@ from hitherto.service.turns.interrupted import close_interrupted
 from hitherto.service.turns.journal import TurnJournal
 from hitherto.service.turns.leases import Leases
 from hitherto.service.turns.open_session import WAIT_SECONDS, OpenSession
+from hitherto.updates import Elicitor
 from hitherto.values.mcp_servers import McpServer, StdioServer
 
 END_SECONDS = 5.0
@@ -67,6 +68,7 @@ class Turns(Room):
         mcp_servers: Sequence[McpServer] = (),
         host: Host | None = None,
         local: bool = True,
+        elicitor: Elicitor | None = None,
         continuing: bool = False,
         improve_titles: bool = True,
         runner: Runner | None = None,
@@ -77,7 +79,8 @@ class Turns(Room):
         `roots` are the folders that tools may touch, the working directory first; None means the session's own.
         `local` says that the caller is a person on this machine, who may have programs started. `continuing`: one read
         from another agent continues in its fork, which is made when there is something to store in it. Prompts that wait
-        for a turn are answered here, or by a `runner` that outlives the caller.
+        for a turn are answered here, or by a `runner` that outlives the caller. Without an `elicitor`, tool servers are told
+        that they cannot ask the user anything.
         """
         session = await self._catalog.get(who, session_id)
         continues = continuing and session.source is not None
@@ -87,6 +90,7 @@ class Turns(Room):
             mcp_servers=tuple(mcp_servers),
             local=local,
             host=host,
+            elicits=frozenset() if elicitor is None else elicitor.ways,
             report=report,
         )
         async with engine.open(setup) as conversation:
@@ -102,6 +106,7 @@ class Turns(Room):
                 prepare=partial(self.continuation, who, session.id) if continues else None,
                 servers=_digest(setup.mcp_servers),
                 improve_titles=improve_titles,
+                elicit=None if elicitor is None else elicitor.ask,
                 wake=None if runner is None else runner.wake,
             )
             try:
