@@ -9,9 +9,10 @@ import apsw
 import pytest
 
 import hitherto
-from hitherto.model import LOCAL, Draft, Text
+from hitherto.model import LOCAL, Draft, Origin, Sender, Text
 from hitherto.values import words
 from tests.service.search.conversations import Asked, World, world
+from tests.service.search.friends import friends
 
 FIRST_SESSIONS, FIRST_MESSAGES = 5, 10
 QUESTIONS = 340
@@ -54,7 +55,11 @@ async def our_answers(made: World, questions: Sequence[Asked], url: str) -> list
         for number, said in enumerate(made.sessions):
             session = await sessions.create(LOCAL, title=f"Conversation {number}")
             drafts = [
-                Draft(role="user" if at % 2 else "assistant", parts=(Text(text=each.text),))
+                Draft(
+                    role="user" if at % 2 else "assistant",
+                    parts=(Text(text=each.text),),
+                    origin=_origin(each.who),
+                )
                 for at, each in enumerate(said)
             ]
             entries = (await sessions.append(LOCAL, session.id, drafts)).entries
@@ -67,16 +72,32 @@ async def our_answers(made: World, questions: Sequence[Asked], url: str) -> list
     return answers
 
 
-@pytest.mark.parametrize("seed", [18])
-async def test_questions_find_what_answers_them(tmp_path: Path, seed: int) -> None:
-    made = world(seed)
+def _origin(who: str) -> Origin:
+    return Origin(sender=Sender(id=who.lower(), name=who))
+
+
+def named(made: World) -> World:
+    """The same with the name of who speaks before each message, as plain text: so that plain search knows it too."""
+    sessions = [
+        [each._replace(text=f"{each.who}: {each.text}") for each in session] for session in made.sessions
+    ]
+    return World(sessions, made.questions)
+
+
+@pytest.mark.parametrize("made", [world(18), named(friends(19))], ids=["events", "friends"])
+async def test_questions_find_what_answers_them(tmp_path: Path, made: World) -> None:
     questions = made.questions[:QUESTIONS]
     assert len(made.sessions) >= 200
     assert len(questions) >= 300
     ours = shares(await our_answers(made, questions, f"sqlite:///{tmp_path / 'sessions.db'}"))
     plain = shares(plain_answers(made, questions))
     told = f"ours {ours[0]:.1%} of sessions, {ours[1]:.1%} of messages; plain {plain[0]:.1%}, {plain[1]:.1%}"
-    assert ours[0] >= 0.85, told
-    assert ours[1] >= 0.65, told
-    assert ours[0] >= plain[0] + 0.05, told
-    assert ours[1] >= plain[1] + 0.05, told
+    assert ours[0] >= max(0.85, plain[0] + 0.05), told
+    assert ours[1] >= max(0.65, plain[1] + 0.05), told
+
+
+async def test_who_said_it_is_known_by_the_sender_of_a_message(tmp_path: Path) -> None:
+    made = friends(20)
+    questions = made.questions[:100]
+    ours = shares(await our_answers(made, questions, f"sqlite:///{tmp_path / 'sessions.db'}"))
+    assert ours[0] >= 0.93, ours

@@ -51,6 +51,8 @@ FURTHER = (1.0, 0.3, 0.15, 0.1)
 TITLE_WORTH = 0.35
 SATURATION, LENGTH = 1.2, 0.4
 """As in BM25: how soon a word that is said again counts for nothing, and how much a long message is held against it."""
+SPOKEN_BY = 2.0
+"""What it counts that somebody said it whom the question names."""
 SIDE_BY_SIDE = 0.25
 """What two words count more that stand side by side as in the question."""
 
@@ -257,7 +259,7 @@ class BestMatch:
             if entry is None:
                 known.title = score
             else:
-                score *= ROLE_WORTH.get(entry.role, 1.0)
+                score = ROLE_WORTH.get(entry.role, 1.0) * score + SPOKEN_BY * self._names_sender(entry)
             known.read.append(_Read(score, at, candidate, entry))
         return wanted
 
@@ -276,6 +278,12 @@ class BestMatch:
                 own += SIDE_BY_SIDE * worth
             before = places[:8]
         return own + candidate.worth - self._worth(candidate.has)
+
+    def _names_sender(self, entry: Entry) -> bool:
+        """Whether the question names who said this."""
+        sender = None if entry.origin is None else entry.origin.sender
+        name = "" if sender is None else sender.name or ""
+        return any(token in self._spelled for token in words.tokens(words.searchable(name)))
 
     def _places(self, said: Sequence[str]) -> dict[int, list[int]]:
         """Where the words of each group stand; of a phrase or the beginning of a word, at most the first place."""
@@ -305,8 +313,6 @@ def _frequencies(gathered: Sequence[_Gathered]) -> list[float]:
     newest = max((each.newest for each in gathered), default=0)
     reach = max((newest - each.oldest for each in gathered if each.size), default=0)
     return [
-        each.size * max(1.0, reach / max(1, newest - each.oldest))
-        if each.size == CANDIDATES
-        else each.size
+        each.size * max(1.0, reach / max(1, newest - each.oldest)) if each.size == CANDIDATES else each.size
         for each in gathered
     ]
