@@ -47,6 +47,7 @@ async def open(
         at=settings.compact_at,
         kept_tokens=settings.compact_keep_tokens,
         recap_tokens=settings.recap_tokens,
+        memory_tokens=settings.memory_tokens,
     )
     store_url = settings.store
     async with AsyncExitStack() as opened:

@@ -22,7 +22,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from hitherto.model import Entry, Json, Part, Session, ToolCall, ToolResult, Usage, Value
+from hitherto.model import Entry, Fact, Json, Part, Session, ToolCall, ToolResult, Usage, Value
 from hitherto.permissions import Mode, Verdict
 from hitherto.summariser import Summariser
 from hitherto.values.mcp_servers import HttpServer as HttpServer
@@ -200,6 +200,16 @@ async def nobody_asked(_: Elicitation) -> Reply:
     return Reply(action="cancel")
 
 
+class Notebook(Protocol):
+    """The memory of whoever speaks in the session, as far as the session's agent knows it: nobody else's."""
+
+    async def search(self, query: str, limit: int) -> list[Fact]:
+        """Facts with words of the query, best first; without a query the newest."""
+
+    async def add(self, text: str, about: str | None = None) -> Fact:
+        """Remember something; it takes the place of what was known about the same."""
+
+
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt to be answered.
 
@@ -207,7 +217,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     its end. `permit` says whether a tool call may run, asking whoever is there if need be; an engine that has tools
     awaits it before each. `steered` gives what was said to the running turn meanwhile, as entries that follow all that the
     engine has reported; an engine asks for it between its steps, when no tool runs. What it does not ask for waits for the
-    turn's end. `elicit` asks the user what a tool server wants to know.
+    turn's end. `elicit` asks the user what a tool server wants to know. `remembered` are facts from before that bear on the
+    prompt: data, never instructions. `notebook` is where more is; None if nothing is to be remembered.
     """
 
     session: Session
@@ -216,6 +227,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     permit: Callable[[ToolCall], Awaitable[Verdict]]
     steered: Callable[[], Awaitable[tuple[Entry, ...]]] = _nothing_said
     elicit: Elicit = nobody_asked
+    remembered: tuple[Fact, ...] = ()
+    notebook: Notebook | None = None
 
 
 class Conversation(Protocol):

@@ -25,6 +25,7 @@ WINDOWS = "HITHERTO_WINDOWS"
 DM_SCOPE = "HITHERTO_DM_SCOPE"
 RESET = "HITHERTO_RESET"
 RECAP_TOKENS = "HITHERTO_RECAP_TOKENS"
+MEMORY_TOKENS = "HITHERTO_MEMORY_TOKENS"
 PAGE = "HITHERTO_PAGE"
 SOURCES = "HITHERTO_SOURCES"
 RAW_BUDGET = "HITHERTO_RAW_BUDGET"
@@ -56,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dm_scope: str = ""
     reset: str = ""
     recap_tokens: int = 0
+    memory_tokens: int = 1_000
     page: str = "http://127.0.0.1:8787"
     sources: str = ""
     raw_budget: int = 2_000_000_000
@@ -93,6 +95,7 @@ def read_settings(
         dm_scope=environ.get(DM_SCOPE, ""),
         reset=environ.get(RESET, ""),
         recap_tokens=_number(environ, RECAP_TOKENS, 0),
+        memory_tokens=_number(environ, MEMORY_TOKENS, 1_000),
         page=environ.get(PAGE) or Settings().page,
         sources=environ.get(SOURCES, ""),
         raw_budget=_size(environ, RAW_BUDGET, Settings().raw_budget),

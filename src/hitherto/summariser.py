@@ -18,7 +18,8 @@ class CompactionPolicy(Value, frozen=True):
     A context is compacted before a turn when it takes more than `at` of the model's window, and on request. Its end is
     kept word for word: `kept_tokens`, or `kept_share` of the whole if that is less, and at least the last exchange. The summary takes at most `summary_tokens`, or `summary_share` of what it stands for. It
     names at least so many open questions and exact identifiers, as far as there are any; at most `facts` are drawn. After a reset
-    the context begins with a recap of at most `recap_tokens`; 0: with nothing.
+    the context begins with a recap of at most `recap_tokens`; 0: with nothing. A turn is given facts of at most
+    `memory_tokens`; 0: no memory at all.
     """
 
     at: float = 0.8
@@ -30,6 +31,7 @@ class CompactionPolicy(Value, frozen=True):
     identifiers: int = 60
     facts: int = 300
     recap_tokens: int = 0
+    memory_tokens: int = 1_000
 
 
 class Finding(Value, frozen=True):

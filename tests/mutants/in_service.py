@@ -61,6 +61,21 @@ MUTANTS = (
         "test_what_was_erased_or_deleted_does_not_come_back_from_an_export[memory-same connection-True-False]",
     ),
     mutant(
+        "facts-of-everybody-in-a-turn-of-nobody",
+        "service/memory/facts.py",
+        "nobody=person is None",
+        "nobody=False",
+        "tests/service/turns/test_remembered.py::test_nobody_s_facts_reach_another_person_by_any_way[memory]",
+    ),
+    mutant(
+        "facts-of-other-agents-in-a-turn",
+        "service/memory/notebook.py",
+        "if fact.agent_id in (None, self._session.agent_id)",
+        "if True",
+        "tests/service/turns/test_remembered.py::"
+        "test_a_turn_is_told_what_bears_on_its_prompt_within_the_budget[memory]",
+    ),
+    mutant(
         "migration-brings-back-erased",
         "service/transfer/migrated.py",
         "known_as = (*parcel.known_as, KnownAs(session_id, entries))",
@@ -71,7 +86,7 @@ MUTANTS = (
     mutant(
         "migration-takes-facts-about-others",
         "service/transfer/migrated.py",
-        "facts=tuple(fact for fact in parcel.facts if fact.identity_id == _person(session)),",
+        "facts=_own_facts(parcel),",
         "facts=parcel.facts,",
         "tests/gateway/methods/test_migration.py::test_what_a_file_may_not_set_is_named_and_left_out[memory]",
     ),

@@ -17,6 +17,7 @@ from hitherto.errors import HithertoError, SessionNotFound
 from hitherto.model import Draft, Fact, Filter, Principal, Text, ToolCall
 from hitherto.ports import Store
 from hitherto.service import ROOMS, Address, Guard, Policy, Sessions
+from hitherto.service.memory.facts import NewFact
 from hitherto.stores import connector
 from hitherto.summariser import CompactionPolicy
 from hitherto.values.query.moments import Period
@@ -74,6 +75,7 @@ BY_ID: dict[str, Call] = {
     "changes.put_live": lambda s, who, x: s.changes.put_live(who, x, b"mine"),
     "changes.live": lambda s, who, x: s.changes.live(who, x),
     "memory.facts": lambda s, who, x: s.memory.facts(who, x),
+    "memory.note": lambda s, who, x: s.memory.note(who, NewFact(text="t", session=x)),
     "memory.add": lambda s, who, x: s.memory.add(who, [Fact(id="f", at=1, text="t", session=x)]),
     "transfer.keep_raw": lambda s, who, x: s.transfer.keep_raw(who, x, "n", b"mine"),
     "transfer.raw": lambda s, who, x: s.transfer.raw(who, x),
@@ -163,6 +165,8 @@ OWN_ONLY = {
         "transfer.sync",
         "transfer.sync_packed",
         "memory.forget",
+        "memory.known",
+        "memory.update",
         "resets.due",
         "resets.run",
     ),

@@ -150,7 +150,7 @@ class History:
         # The SDK is heavy, and most servers have no such guest.
         server = await in_thread(partial(import_module, "hitherto.recall.server"))
         beside = partial(state.workers.make, caller.who.owner)
-        recall = Recall(state.sessions, caller.who, _page(scope), beside)
+        recall = Recall(state.sessions, caller.who, _page(scope), beside, caller.token.role)
         most = READ_BYTES + ENTRY_BYTES if scope["method"] == "POST" else 0
         try:
             async with state.outgoing.making(caller.token.id, most):

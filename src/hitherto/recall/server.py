@@ -74,10 +74,11 @@ def server_for(recall: Callable[[], Recall]) -> MCPServer[Any]:
 
     @tool
     @_as_json
-    async def memory_search(query: str, limit: int = 10) -> Any:
-        """Search facts from earlier sessions that are still current: names, preferences, decisions, places, numbers. Best
-        match first; an empty query returns the newest."""
-        return await recall().facts(query, limit)
+    async def memory_search(query: str, limit: int = 10, person: str | None = None) -> Any:
+        """Search facts from the user's earlier sessions that are still current: names, preferences, decisions, places,
+        numbers. Best match first; an empty query returns the newest. Facts about the people of a chat gateway are told for
+        one `person` at a time, by their identity, such as telegram:123."""
+        return await recall().facts(query, limit, person)
 
     @tool
     @_as_json

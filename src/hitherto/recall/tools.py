@@ -36,6 +36,7 @@ from hitherto.model import (
 from hitherto.presentation import formats
 from hitherto.secrets import BEYOND, CUT, redact, without_half_a_word
 from hitherto.service import Sessions
+from hitherto.service.memory.facts import EVERYONE
 from hitherto.service.search.question import looked_for
 from hitherto.service.search.sessions import Order
 from hitherto.service.transfer.export import Beside
@@ -117,11 +118,14 @@ class ReadAnswer(Value, frozen=True):
 
 
 class RememberedFact(Value, frozen=True):
-    """A fact from a session that is still current."""
+    """A fact from a session that is still current: since when, about what and whom, and from which message."""
 
     fact: str
     kind: str
     at: int
+    about: str | None
+    person: str | None
+    message_id: str | None
     session_id: str | None
     link: str | None
 
@@ -189,11 +193,14 @@ async def _here(work: Callable[..., T], *given: object) -> T:
 
 
 class Recall:
-    """Lookups for one owner; `page` is the base URL of links. `beside` makes what takes long: leaving out secrets does."""
+    """Lookups for one owner; `page` is the base URL of links. `beside` makes what takes long: leaving out secrets does. `person` is
+    as whom the caller is known in sessions of their own."""
 
-    def __init__(self, sessions: Sessions, who: Principal, page: str, beside: Beside = _here) -> None:
+    def __init__(
+        self, sessions: Sessions, who: Principal, page: str, beside: Beside = _here, person: str = "owner"
+    ) -> None:
         self._sessions, self._who, self._page = sessions, who, page.rstrip("/")
-        self._beside = beside
+        self._beside, self._own = beside, (person,)
 
     async def search(
         self, query: str, limit: int = 10, cursor: str | None = None, order: Order = "best"
@@ -338,10 +345,11 @@ class Recall:
             )
         return BlameAnswer(lines=tuple(wrote[:MESSAGES]), cut=len(wrote) > MESSAGES)
 
-    async def facts(self, query: str, limit: int = 10) -> FactsAnswer:
-        """Facts with these words."""
-        found = await self._sessions.memory.search(
-            self._who, query.strip() or None, limit=_bounded(limit, FACTS)
+    async def facts(self, query: str, limit: int = 10, person: str | None = None) -> FactsAnswer:
+        """Facts with these words: those of the caller's own, or of the person that is named; never of several people."""
+        people = (None, EVERYONE, *self._own) if person is None else (person,)
+        found = await self._sessions.memory.known(
+            self._who, people, query.strip() or None, limit=_bounded(limit, FACTS)
         )
         return FactsAnswer(
             facts=tuple(
@@ -349,6 +357,9 @@ class Recall:
                     fact=_clean(fact.text),
                     kind=fact.kind,
                     at=fact.at,
+                    about=fact.subject,
+                    person=fact.identity_id,
+                    message_id=fact.entries[-1] if fact.entries else None,
                     session_id=fact.session,
                     link=None if fact.session is None else self._link(fact.session, None),
                 )

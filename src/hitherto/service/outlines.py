@@ -14,7 +14,7 @@ IDS = frozenset(
     {
         "id", "session_id", "session_key", "old_session_key", "new_session_key", "parent", "parent_entry",
         "message_id", "message_ids", "entries", "prompt_id", "checkpoint", "checkpoint_id", "summary",
-        "tool_call_id", "channel", "peer_id", "source", "status", "reason", "value", "left_out",
+        "tool_call_id", "channel", "peer_id", "source", "status", "reason", "value", "left_out", "replaced",
     }
 )  # fmt: skip
 """The fields whose texts are names of something, or one of a few words of the program itself."""

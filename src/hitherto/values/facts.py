@@ -15,7 +15,7 @@ STEM = 4
 
 
 class FactQuery(Value, frozen=True):
-    """Which facts: those that hold, of an agent, a person or a session, that have this mark (see `marks_of`).
+    """Which facts: those that hold, of an agent, a person (or about `nobody`) or a session, that have this mark (see `marks_of`).
 
     Newest first (by `at`, then `id`, falling); `limit` of them after the first `offset`.
     """
@@ -24,6 +24,7 @@ class FactQuery(Value, frozen=True):
     identity_id: str | None = None
     session: str | None = None
     mark: str | None = None
+    nobody: bool = False
     limit: int = 50
     offset: int = 0
 

@@ -50,6 +50,8 @@ PARAMS: dict[str, dict[str, Any]] = {
     "token.rotate": {"token_id": "t"},
     "memory.search": {"query": "words"},
     "memory.forget": {"id": "f"},
+    "memory.add": {"content": "The sky is blue"},
+    "memory.update": {"id": "f", "content": "The sky is grey"},
     **store_requests.PARAMS,
 }
 """What a method needs beside the session that it names."""
@@ -101,7 +103,7 @@ def test_every_method_that_was_asked_for_is_there() -> None:
     sessions.compaction.branch
     session.episodes
     session.changes changes.list session.append session.send session.cancel session.inbox session.inbox.cancel session.inbox.move session.question session.answer session.reply session.fork session.search session.import session.erase
-    session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.forget
+    session.subscribe session.unsubscribe session.resolve route.resolve memory.search memory.list memory.add memory.update memory.forget
     identity.link identity.unlink identity.accounts identity.export identity.erase
     token.create token.list token.revoke token.rotate
     usage.report

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from hitherto.engine import Choices, Conversation, Event, ServerPrompt, Setup, Turn
+from hitherto.engine import Choices, Conversation, Event, Notebook, ServerPrompt, Setup, Turn
 from hitherto.engines.model.instructions import system_prompt
 from hitherto.engines.model.summary import (
     FACT_TOKENS,
@@ -90,7 +90,7 @@ class _ModelConversation:
 
     async def run(self, turn: Turn) -> AsyncIterator[Event]:
         name = self._name(turn.choices)
-        model, tools, servers = await self._model(name), await self._tools(), self._servers
+        model, tools, servers = await self._model(name), await self._tools(turn.notebook), self._servers
         from hitherto.engines.model.loop import run_turn
         from hitherto.engines.model.settings import for_turn
 
@@ -167,16 +167,18 @@ class _ModelConversation:
             self._models[name] = await self._stack.enter_async_context(model)
         return self._models[name]
 
-    async def _tools(self) -> dict[str, Tool]:
+    async def _tools(self, notebook: Notebook | None) -> dict[str, Tool]:
         """All tools by their names; one of a server cannot take the place of our own.
 
         Whoever is not on this machine names its folders freely, so nothing of its files is offered to them.
         """
+        from hitherto.engines.tools.memory import memory_tools
         from hitherto.engines.tools.toolset import local_tools
 
         theirs = await self._servers.tools() if self._servers is not None else ()
         roots = self._setup.roots if self._setup.local else ()
-        return {tool.name: tool for tool in (*theirs, *local_tools(roots, self._setup.host))}
+        own = (*local_tools(roots, self._setup.host), *memory_tools(notebook))
+        return {tool.name: tool for tool in (*theirs, *own)}
 
 
 class _Summariser:

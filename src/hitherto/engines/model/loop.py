@@ -18,9 +18,10 @@ from hitherto.engines.model.price import usage_of
 from hitherto.engines.model.reply import message_of
 from hitherto.engines.model.request import ModelCall, stream_request
 from hitherto.engines.tool_calls import Tool, refused_call, run_calls
+from hitherto.engines.tools.memory import remembered_text
 from hitherto.errors import ContextTooLong
 from hitherto.limits import LARGEST_NUMBER
-from hitherto.model import Entry, Json, Part, Role, ToolCall, Usage
+from hitherto.model import Entry, Json, Part, Role, Text, ToolCall, Usage
 from hitherto.values.keys import is_group
 from hitherto.values.token_count import context_size
 
@@ -44,7 +45,7 @@ async def run_turn(
     turn: Turn, model_call: ModelCall, tools: Mapping[str, Tool], window: int | None
 ) -> AsyncGenerator[Event, None]:
     """All that happens in a turn."""
-    history = list(turn.history)
+    history = [*turn.history[:-1], *_remembered(turn), *turn.history[-1:]]
     for _ in range(turn.choices.max_requests or MAX_REQUESTS):
         messages = await asyncio.to_thread(  # it may hold many images
             model_messages, history, model_call.model.system, named=is_group(turn.session.key)
@@ -72,6 +73,13 @@ async def run_turn(
         history.extend(await turn.steered())
         await asyncio.to_thread(_expect_room, history, window)
     yield Stopped(reason="max_turn_requests")
+
+
+def _remembered(turn: Turn) -> tuple[Entry, ...]:
+    """What is remembered, in front of the prompt: so all before it stays as providers have it in their caches."""
+    if not turn.remembered:
+        return ()
+    return (_entry("user", (Text(text=remembered_text(turn.remembered)),), {}),)
 
 
 def _after(

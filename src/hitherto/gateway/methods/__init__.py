@@ -105,6 +105,8 @@ METHODS: dict[str, Method] = {
     "token.rotate": Method(tokens.rotate, tokens.NamedToken, tokens.MadeToken, "admin", OWN),
     "memory.search": Method(memory.search, memory.Recall, memory.Facts, "read", OWN),
     "memory.list": Method(memory.list_facts, memory.ListFacts, memory.Facts, "read", IF_NAMED),
+    "memory.add": Method(memory.add, memory.AddFact, memory.Remembered, "write", IF_NAMED),
+    "memory.update": Method(memory.update, memory.UpdateFact, memory.Remembered, "write", OWN),
     "memory.forget": Method(memory.forget, memory.Forget, memory.Forgotten, "write", OWN),
     **{name: replace(method, reached=False) for name, method in (store.SERVICE_METHODS | store_streams.STREAM_METHODS).items()},
     "rpc.discover": Method(discover, Params, Raw, "read", NOTHING),

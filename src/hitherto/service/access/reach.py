@@ -287,6 +287,13 @@ class _Written(_Reached):
     async def extend(self, record: Record, rows: Sequence[Row]) -> Record:
         return await self._shown(await self.whole.extend(self._unhidden(record), rows))
 
+    async def put_facts(self, owner: str, facts: Sequence[Fact]) -> None:
+        if len(await self._known(owner, facts)) < len(facts):
+            raise OutOfReach(
+                "this token may not remember such a fact: its agent, person or session is not allowed"
+            )
+        await self.whole.put_facts(owner, facts)
+
     async def put_memo(self, owner: str, method: str, key: str, memo: Memo) -> None:
         await self.whole.put_memo(owner, method, self._scoped(method, key), memo)
 

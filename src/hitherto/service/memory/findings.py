@@ -39,6 +39,22 @@ async def remember_findings(
     return facts.added
 
 
+async def settle_fact(tx: Writer, owner: str, fact: Fact) -> tuple[str, ...]:
+    """Put a fact into the memory, in the place of what says the same, or something else of its subject, unless that was said
+    later. Returns the ids of what it replaced."""
+    wanted = RivalQuery(
+        agent_id=fact.agent_id,
+        identity_id=fact.identity_id,
+        said=(text_digest(fact.text),),
+        subjects=() if fact.subject is None else (fact.subject,),
+    )
+    shelf = _KnownFacts(await tx.rivals(owner, wanted))
+    shelf.put(fact)
+    changed = list(shelf.changed.values())
+    await tx.put_facts(owner, changed)
+    return tuple(each.id for each in changed if each.invalidated_by == fact.id)
+
+
 async def note_forgotten(tx: Writer, owner: str, facts: Iterable[Fact], now: int) -> None:
     """Note that these facts do not come back from what was said before."""
     names = {forgotten_name(_scope_of(fact), fact.text) for fact in facts}
@@ -124,12 +140,16 @@ class _KnownFacts:
         if (old := next(same, None)) is not None:
             self._change(old, replace(old, entries=fact.entries, at=max(old.at, fact.at)))
             return False
-        holding = [each for each in rivals if each.invalidated_by is None]
+        self.put(fact)
+        return True
+
+    def put(self, fact: Fact) -> None:
+        """Put a fact beside the others, whoever gave it: the later ones of its rivals hold."""
+        holding = [each for each in self._rivals(fact) if each.invalidated_by is None]
         newer = max((each for each in holding if each.at > fact.at), key=lambda each: each.at, default=None)
         self._change(None, fact if newer is None else replace(fact, invalidated_by=newer.id))
         for each in holding if newer is None else ():
             self._change(each, replace(each, invalidated_by=fact.id))
-        return True
 
     def _rivals(self, fact: Fact) -> Iterator[Fact]:
         """Those of which only one can hold beside this."""

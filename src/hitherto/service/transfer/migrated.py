@@ -23,6 +23,7 @@ from hitherto.model import (
     RESERVED,
     Address,
     Entry,
+    Fact,
     Json,
     Part,
     Session,
@@ -82,7 +83,7 @@ def migration_of(parcel: Parcel, lines: Iterable[bytes], now: int) -> Migration:
         parcel,
         session=with_counts(kept, *context_sums(parcel.spans, rows)),
         rows=tuple(rows),
-        facts=tuple(fact for fact in parcel.facts if fact.identity_id == _person(session)),
+        facts=_own_facts(parcel),
         copies=(),
         known_as=(*parcel.known_as, KnownAs(kept.id, entries)),
     )
@@ -124,6 +125,13 @@ def under_id(parcel: Parcel, session_id: str) -> Parcel:
 
 
 # What is taken of a session
+
+
+def _own_facts(parcel: Parcel) -> tuple[Fact, ...]:
+    """The facts about the session's own person, without those that something outside the file has replaced."""
+    ids = {None, *(fact.id for fact in parcel.facts)}
+    own = (fact for fact in parcel.facts if fact.identity_id == _person(parcel.session))
+    return tuple(fact for fact in own if fact.invalidated_by in ids)
 
 
 def _left_of_session(session: Session, parcel: Parcel) -> set[str]:

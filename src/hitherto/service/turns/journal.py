@@ -24,6 +24,7 @@ from hitherto.model import (
     OWN,
     Draft,
     Entry,
+    Fact,
     Json,
     Lease,
     Pending,
@@ -56,6 +57,7 @@ from hitherto.service.history.inbox import (
 )
 from hitherto.service.history.places import find_place, load_everything, payload_at
 from hitherto.service.idempotency import Request
+from hitherto.service.memory.notebook import SessionNotebook
 from hitherto.service.notes import END_REQUESTS, QUEUED, RUNS, TURNS, Note, Run, forget_question
 from hitherto.service.records import (
     active_lease,
@@ -115,6 +117,16 @@ class TurnJournal:
         self._store, self._now = core.store, core.now
         self._catalog, self._changes, self._compaction = Catalog(core), Changes(core), Compaction(core)
         self._leases, self._questions = Leases(core), Questions(core)
+
+    async def remember_for(
+        self, session: Session, history: Sequence[Entry], asked: Sequence[Entry]
+    ) -> tuple[SessionNotebook | None, tuple[Fact, ...]]:
+        """The memory of whoever speaks in the session, and what of it bears on what is asked; nothing where none is kept."""
+        tokens = self._core.compaction.memory_tokens
+        if not tokens or not self._core.home.remembers:
+            return None, ()
+        notebook = SessionNotebook(self._core, self._who, session, history[-1].id)
+        return notebook, await notebook.bearing(history, asked, tokens)
 
     def new_id(self) -> str:
         """An id for an entry that is about to be said."""

@@ -96,6 +96,7 @@ class RunningTurn:
         self._servers = servers
         self._session, self._history, self._fence = begun.session, begun.history, begun.lease.fence
         self._begun, self._prompt = list(begun.added), begun.history[-1].id
+        self._asked = [entry for entry in begun.added if entry.role == "user"] or [begun.history[-1]]
         self._rows = list(begun.rows)
         self._window, self._assumed = window or ASSUMED_WINDOW, window is None
         self._ask, self._emit, self._ask_user = ask, emit, elicit
@@ -171,6 +172,7 @@ class RunningTurn:
         return True
 
     async def _follow(self) -> None:
+        notebook, remembered = await self._journal.remember_for(self._session, self._history, self._asked)
         turn = Turn(
             session=self._session,
             history=self._history,
@@ -178,6 +180,8 @@ class RunningTurn:
             permit=self._permit,
             steered=self._steered,
             elicit=self._elicit,
+            remembered=remembered,
+            notebook=notebook,
         )
         events = self._conversation.run(turn)
         try:

@@ -287,6 +287,7 @@ class MemoryReader:
             for fact in await self.facts(owner, wanted.session)
             if wanted.agent_id in (None, fact.agent_id)
             and wanted.identity_id in (None, fact.identity_id)
+            and not (wanted.nobody and fact.identity_id is not None)
             and fact.invalidated_by not in known
             and (wanted.mark is None or wanted.mark in marks_of(fact))
         )

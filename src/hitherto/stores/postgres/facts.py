@@ -24,7 +24,8 @@ WHERE owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s)
 _HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
 _WANTED = f"""
 f.owner = %(owner)s AND (%(session)s::text IS NULL OR f.session = %(session)s)
-AND (%(agent)s::text IS NULL OR f.agent = %(agent)s) AND (%(person)s::text IS NULL OR f.person = %(person)s) AND {_HOLDS}
+AND (%(agent)s::text IS NULL OR f.agent = %(agent)s) AND (%(person)s::text IS NULL OR f.person = %(person)s)
+AND (NOT %(nobody)s::boolean OR f.person IS NULL) AND {_HOLDS}
 """
 FIND_FACTS = f"""
 SELECT {_FACT} FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
@@ -114,6 +115,7 @@ async def find_facts(statements: Statements, owner: str, wanted: FactQuery) -> l
         "session": wanted.session,
         "agent": wanted.agent_id,
         "person": wanted.identity_id,
+        "nobody": wanted.nobody,
         "limit": wanted.limit,
         "offset": wanted.offset,
     }

@@ -23,7 +23,7 @@ SELECT {COLUMNS} FROM fact WHERE owner = :owner AND (:session IS NULL OR session
 _HOLDS = "NOT EXISTS (SELECT 1 FROM fact AS n WHERE n.owner = f.owner AND n.id = f.outdone_by)"
 _WANTED = f"""
 f.owner = :owner AND (:session IS NULL OR f.session = :session) AND (:agent IS NULL OR f.agent = :agent)
-AND (:person IS NULL OR f.person = :person) AND {_HOLDS}
+AND (:person IS NULL OR f.person = :person) AND (NOT :nobody OR f.person IS NULL) AND {_HOLDS}
 """
 FIND_FACTS = (
     f"SELECT {COLUMNS} FROM fact AS f WHERE {_WANTED} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset"
@@ -77,6 +77,7 @@ def find_facts(db: apsw.Connection, owner: Owner, wanted: FactQuery) -> list[Fac
         "session": wanted.session,
         "agent": wanted.agent_id,
         "person": wanted.identity_id,
+        "nobody": wanted.nobody,
         "limit": wanted.limit,
         "offset": wanted.offset,
     }
