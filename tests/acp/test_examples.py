@@ -65,6 +65,8 @@ async def test_the_agent_keeps_a_registry_with_titles_pages_and_a_filter(tmp_pat
     titled = asyncio.Event()
     async with agent(tmp_path, titled=titled) as client:
         made = [(await client.new_session(f"/p{number % 2}")).session_id for number in range(60)]
+        for session_id in made[1:]:
+            await client.set_title(session_id, "Named")
         steps = [step async for step in client.prompt(made[0], "paint the barn in blue")]
         assert isinstance(steps[-1], Ended)
         assert "".join(step.text for step in steps if isinstance(step, Update)) == (

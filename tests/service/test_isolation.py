@@ -191,7 +191,14 @@ OWN_ONLY = {
         "projects.counts",
         "projects.rename",
     ),
-    *("transfer.trim_raw", "transfer.bereft", "tokens.page", "people.export", "people.erase"),
+    *(
+        "presence.remove_drafts",
+        "transfer.trim_raw",
+        "transfer.bereft",
+        "tokens.page",
+        "people.export",
+        "people.erase",
+    ),
     *("channels.begin_with", "changes.cursor", "changes.position", "catalog.every"),
     *("edits.refresh", "edits.rebuild", "edits.trace", "edits.why", "edits.touched", "edits.recent"),
 }

@@ -88,7 +88,7 @@ CALLS: Mapping[str, RemoteCall] = {
     "changes": RemoteCall("changes.since", "read", "own"),
     "newest_change": RemoteCall("changes.newest", "read", "own"),
     "create": RemoteCall(
-        "catalog.create", "write", "own", omits=frozenset(("key", "identity", "meta", "session_id"))
+        "catalog.create", "write", "own", omits=frozenset(("key", "identity", "meta", "session_id", "draft"))
     ),
     "append": RemoteCall("entries.append", "write", "session"),
     "rename": RemoteCall("catalog.rename", "write", "session"),

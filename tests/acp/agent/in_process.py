@@ -127,3 +127,8 @@ async def quiet() -> None:
     """Let everything go on until nothing moves any more."""
     for _ in range(100):
         await asyncio.sleep(0)
+
+
+async def made(sessions: Sessions) -> set[str]:
+    """The ids of all sessions that were ever made, drafts included."""
+    return {change.session for change in await sessions.changes.since(LOCAL)}

@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.engine import Delta, Event, Message, Turn, answering
 from hitherto.model import LOCAL, Text
-from tests.acp.agent.in_process import Json, Line, opened, quiet, serving
+from tests.acp.agent.in_process import Json, Line, made, opened, quiet, serving
 from tests.support.waits import arrives
 
 PROMPT = [{"type": "text", "text": "Go"}]
@@ -48,8 +48,8 @@ async def test_a_request_that_is_called_off_before_it_was_begun_is_answered_and_
         await line.until(lambda message: message.get("id") == request)
         await quiet()
         assert [answer["error"]["code"] for answer in answers(line, request)] == [-32800]
-        (session,) = (await sessions.find(LOCAL)).sessions
-        assert session.message_count == 0
+        assert await made(sessions) == {session_id}
+        assert (await sessions.get(LOCAL, session_id)).message_count == 0
         await line.call("session/prompt", sessionId=session_id, prompt=PROMPT)
 
 
@@ -74,7 +74,7 @@ async def test_a_request_that_is_called_off_while_its_answer_waits_for_the_clien
         assert len(answers(line, request)) == 1
         # What was made is known to whoever asked for it, and told of like every other.
         known = {session_id, result.get("sessionId", session_id)}
-        assert {session.id for session in (await sessions.find(LOCAL)).sessions} == known
+        assert await made(sessions) == known
         for each in known:
             await line.until(lambda message, each=each: message.get("params", {}).get("sessionId") == each)  # type: ignore[misc]
 
@@ -95,4 +95,4 @@ async def test_what_is_being_made_when_its_request_is_called_off_is_made_and_tol
             if "sessionId" in message.get("result", {})
         ]
         assert len(told) > 1
-        assert {session.id for session in (await sessions.find(LOCAL)).sessions} == set(told)
+        assert await made(sessions) == set(told)

@@ -12,6 +12,7 @@ import pytest
 import hitherto
 from hitherto.model import LOCAL, Draft, Filter, Text, ToolResult
 from hitherto.service import Imported
+from hitherto.service.access import presence
 from tests.acp.wire import Json, Refusal, Talk, is_update, running, scripted, url_of
 
 NOON = 1_767_225_600_000
@@ -111,8 +112,9 @@ async def test_a_row_tells_project_and_branch_and_a_list_is_narrowed_by_project(
     (folder / ".git" / "HEAD").write_text("ref: refs/heads/topic\n")
     (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = git@host:ada/engine.git\n')
     async with scripted(tmp_path) as agent:
-        session = await agent.new(folder)
-        await agent.new(tmp_path)
+        for place in (tmp_path, folder):
+            session = await agent.new(place)
+            await agent.prompt(session, "Hello")
         for project in ("host/ada/engine", "engine"):
             (row,) = await listed(agent, project=project)
             assert row["sessionId"] == session
@@ -197,9 +199,34 @@ async def test_a_cursor_is_good_for_its_own_filter_only(tmp_path: Path) -> None:
         assert refused.value.code == -32602
 
 
+async def test_a_session_is_listed_when_something_was_said_and_an_empty_one_goes_with_its_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scripted(tmp_path) as agent:
+        await agent.call("_hitherto/session/list/subscribe", {"archived": "include"})
+        empty, spoken = await agent.new(tmp_path), await agent.new(tmp_path)
+        assert await listed(agent, archived="include") == []
+        (row,) = (await agent.call("_hitherto/session/batch_get", {"sessionIds": [empty]}))["sessions"]
+        assert row["archived"] is False
+        await agent.prompt(spoken, "Hello")
+        assert [row["sessionId"] for row in await listed(agent)] == [spoken]
+        change = await agent.until(lambda message: message["method"] == "_hitherto/session/list/changes")
+        assert [row["sessionId"] for row in change["params"]["sessions"]] == [spoken]
+    async with scripted(tmp_path) as agent:  # a client that begins in one process and goes on in the next
+        resumed = {"sessionId": empty, "cwd": str(tmp_path), "mcpServers": []}
+        await agent.call("session/resume", resumed)
+        monkeypatch.setattr(presence, "DRAFT_MS", 0)
+    async with scripted(tmp_path) as agent:
+        with pytest.raises(Refusal) as refused:
+            await agent.call("session/load", resumed)
+        assert refused.value.code == -32002
+        assert [row["sessionId"] for row in await listed(agent)] == [spoken]
+
+
 async def test_archived_sessions_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     async with scripted(tmp_path) as agent:
         kept, put_away = await agent.new(tmp_path), await agent.new(tmp_path)
+        await agent.prompt(kept, "Hello")
         for _ in range(2):
             assert await agent.call("session/archive", {"sessionId": put_away}) == {}
         assert [row["sessionId"] for row in await listed(agent)] == [kept]

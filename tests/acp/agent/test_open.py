@@ -6,6 +6,7 @@ import pytest
 
 from hitherto.acp.agent import connection
 from hitherto.model import LOCAL
+from tests.acp.agent.in_process import made as made_in
 from tests.acp.agent.in_process import serving
 from tests.support.scripted_engine import Scripted
 
@@ -41,7 +42,7 @@ async def test_what_cannot_be_opened_because_too_many_are_is_not_made_either(
         assert {answer["error"]["code"] for answer in answers if "error" in answer} == {-32050}
         for method in ("session/new", "session/fork"):
             assert (await line.refusal(method, sessionId=made[0], **asked))["code"] == -32050
-        assert {session.id for session in (await sessions.find(LOCAL)).sessions} == set(made)
+        assert await made_in(sessions) == set(made)
         await line.call("session/load", sessionId=made[0], **asked)  # it is open already
         await line.call("session/close", sessionId=made[1])
         await line.call("session/new", **asked)

@@ -24,6 +24,8 @@ def is_question(message: Json) -> bool:
 async def test_each_lists_the_others_sessions_at_once(tmp_path: Path) -> None:
     async with separate(tmp_path) as one, separate(tmp_path) as two:
         first, second = await one.new(tmp_path), await two.new(tmp_path)
+        for agent, session in ((one, first), (two, second)):
+            await agent.call("session/set_title", {"sessionId": session, "title": "Mine"})
         for agent in (one, two):
             rows = (await agent.call("session/list"))["sessions"]
             assert {row["sessionId"] for row in rows} == {first, second}

@@ -184,6 +184,7 @@ async def test_methods_and_notifications_of_the_agents_own_are_reached_by_name(t
     async with scripted_agent(tmp_path, abilities) as client:
         await client.request("_hitherto/session/list/subscribe", {})
         session = await client.new_session(str(tmp_path))
+        await client.set_title(session.session_id, "Named")
         change = await arrives(told.get(), "the change")
         assert [row["sessionId"] for row in change["sessions"]] == [session.session_id]
         with pytest.raises(AgentRefused) as refused:

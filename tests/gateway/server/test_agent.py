@@ -26,6 +26,11 @@ async def new(client: Client, cwd: Path) -> str:
     return session
 
 
+async def name(client: Client, session: str) -> None:
+    """Have a session listed in which nothing was said yet."""
+    await client.call("session/set_title", {"sessionId": session, "title": "Named"})
+
+
 async def listed(client: Client) -> list[str]:
     return [row["sessionId"] for row in (await client.call("session/list"))["sessions"]]
 
@@ -34,9 +39,10 @@ async def test_an_editor_makes_lists_and_prompts_sessions(server: Server, tmp_pa
     async with server.socket(path="/acp") as client:
         assert (await ready(client))["protocolVersion"] == 1
         session = await new(client, tmp_path)
-        assert session in await listed(client)
+        assert session not in await listed(client)
         prompt = [{"type": "text", "text": "Hello"}]
         done = await client.call("session/prompt", {"sessionId": session, "prompt": prompt})
+        assert session in await listed(client)
         assert done["stopReason"] == "end_turn"
         told = [message["params"]["update"] for message in client.seen]
         said = [each["content"]["text"] for each in told if each["sessionUpdate"] == "agent_message_chunk"]
@@ -49,6 +55,7 @@ async def test_the_server_looks_into_no_folder_that_a_caller_names(server: Serve
     async with server.socket(path="/acp") as client:
         await ready(client)
         session = await new(client, tmp_path)
+        await name(client, session)
         rows = (await client.call("session/list"))["sessions"]
         (row,) = (row for row in rows if row["sessionId"] == session)
         assert not {"hitherto/project", "hitherto/branch"} & row["_meta"].keys()
@@ -83,6 +90,7 @@ async def test_two_connections_of_one_caller_see_the_same(server: Server, tmp_pa
         await ready(here)
         await ready(there)
         session = await new(here, tmp_path)
+        await name(here, session)
         assert session in await listed(there)
 
 

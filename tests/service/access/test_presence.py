@@ -10,9 +10,9 @@ import pytest
 
 from hitherto.errors import InvalidInput, SessionNotFound
 from hitherto.holders import new_holder
-from hitherto.model import Principal
+from hitherto.model import Draft, Filter, Page, Principal, Text
 from hitherto.service import Sessions
-from hitherto.service.access.presence import PRESENT_MS
+from hitherto.service.access.presence import DRAFT_MS, PRESENT_MS
 from tests.support.homes import Clock
 from tests.support.waits import arrives
 
@@ -79,3 +79,44 @@ async def test_nobody_learns_of_sessions_of_others(
             await sessions.presence.attended(who, session_id)
     with pytest.raises(InvalidInput):
         await sessions.presence.attend(ann, "", opened=[session.id])
+
+
+async def test_a_draft_is_listed_nowhere_until_it_has_a_message_or_a_name(
+    sessions: Sessions, ann: Principal
+) -> None:
+    drafts = [await sessions.create(ann, cwd="/p", draft=True) for _ in range(6)]
+    everything = Filter(archived="include")
+    assert await sessions.find(ann, everything) == Page(sessions=())
+    assert await sessions.catalog.count(ann) == 0
+    unsaid, said, named, tagged, pinned, put_away = (draft.id for draft in drafts)
+    await sessions.append(ann, said, [Draft(role="user", parts=(Text(text="Hello"),))])
+    await sessions.rename(ann, named, "Mine")
+    await sessions.tag(ann, tagged, add=["mine"])
+    await sessions.pin(ann, pinned)
+    await sessions.archive(ann, put_away)
+    listed = {session.id for session in (await sessions.find(ann)).sessions}
+    assert listed == {said, named, tagged, pinned}
+    assert await sessions.catalog.count(ann) == 4
+    listed = {session.id for session in (await sessions.find(ann, everything)).sessions}
+    assert listed == {said, named, tagged, pinned, put_away}
+    assert (await sessions.get(ann, unsaid)).message_count == 0
+
+
+async def test_a_draft_that_was_left_is_removed_an_hour_later_unless_somebody_has_it_open(
+    sessions: Sessions, other: Sessions, ann: Principal, bob: Principal, clock: Clock
+) -> None:
+    here, there = new_holder(), new_holder()
+    left, taken, kept = [(await sessions.create(ann, draft=True)).id for _ in range(3)]
+    await sessions.presence.attend(ann, here, opened=[left, taken, kept])
+    await sessions.rename(ann, kept, "Mine")
+    await sessions.presence.attend(ann, here, left=[left, taken, kept])
+    clock.advance(DRAFT_MS - 1)
+    await other.presence.attend(ann, there, opened=[taken])
+    assert await other.presence.remove_drafts(ann) == 0
+    clock.advance(1)
+    assert await other.presence.remove_drafts(bob) == 0
+    assert await other.presence.remove_drafts(ann) == 1
+    with pytest.raises(SessionNotFound):
+        await sessions.get(ann, left)
+    assert {(await sessions.get(ann, each)).id for each in (taken, kept)} == {taken, kept}
+    assert await other.presence.remove_drafts(ann) == 0

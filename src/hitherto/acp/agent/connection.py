@@ -246,8 +246,10 @@ class Connection:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _report_presence(self) -> None:
-        """Record which sessions are open here, whenever that changes and at regular intervals."""
+        """Record which sessions are open here, whenever that changes and at regular intervals; at the beginning and at the end,
+        remove the drafts that have been left."""
         reported: set[str] = set()
+        drafts_removed = False
         while True:
             self._presence_changed.clear()
             leaving, present = self._closed, set(self.attached)
@@ -256,6 +258,9 @@ class Connection:
                     self.who, self.holder, opened=present, left=reported - present
                 )
                 reported = present
+                if leaving or not drafts_removed:
+                    drafts_removed = True
+                    await self.sessions.presence.remove_drafts(self.who)
             except HithertoError:
                 log.exception("cannot record which sessions are open here")
                 reported |= present

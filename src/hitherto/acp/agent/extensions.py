@@ -11,7 +11,7 @@ from hitherto.acp.protocol.session_rows import row
 from hitherto.acp.protocol.times import rfc3339
 from hitherto.errors import SessionNotFound, TooLarge
 from hitherto.ids import uuid7
-from hitherto.model import Change, Filter, Hit, Json, Session, is_subagent
+from hitherto.model import DRAFT, Change, Filter, Hit, Json, Session, is_subagent
 from hitherto.rpc.peer import Then
 from hitherto.values.filters import normal_filter, passes
 from hitherto.values.positions import covers
@@ -110,12 +110,13 @@ class _Subscription:
             for start in range(0, len(changed), BATCH):
                 await self._notify(dict(changed[start : start + BATCH]))
 
+    def _lists(self, session: Session) -> bool:
+        return DRAFT not in session.meta and not is_subagent(session) and passes(session, self._given)
+
     async def _notify(self, changed: dict[str, bool]) -> None:
         found = {name: await _find_session(self._connection, name) for name in changed}
         listed = {
-            name: session
-            for name, session in found.items()
-            if session is not None and passes(session, self._given) and not is_subagent(session)
+            name: session for name, session in found.items() if session is not None and self._lists(session)
         }
         removed = [
             name

@@ -22,13 +22,15 @@ FORK_AT = "hitherto/messageId"
 
 
 async def new_session(connection: Connection, params: NewSession) -> Then:
-    """`session/new`: stored at once, since clients start another process before the first prompt."""
+    """`session/new`: stored at once, since clients start another process before the first prompt; listed when something is
+    said in it."""
     directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
     with connection.reserve():
         session = await connection.sessions.create(
             connection.who,
             cwd=params.cwd,
             additional_directories=directories,
+            draft=True,
             **await folder_project(connection, params.cwd),
         )
         attached = await connection.attach(session, session.cwd, directories, servers)

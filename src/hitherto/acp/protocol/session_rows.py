@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hitherto.acp.protocol.times import rfc3339
-from hitherto.model import OWN, Json, Session
+from hitherto.model import DRAFT, OWN, Json, Session
 from hitherto.values.usage.sessions import SessionUsage
 
 NOWHERE = "/"
@@ -23,7 +23,7 @@ def row(session: Session, used: SessionUsage | None) -> Json:
         "sessionId": session.id,
         "cwd": session.cwd or NOWHERE,
         "updatedAt": rfc3339(session.updated_at),
-        "archived": session.archived,
+        "archived": session.archived and DRAFT not in session.meta,
         "_meta": {
             "messageCount": _message_count(session, used),
             "hasErrors": session.error_count > 0,

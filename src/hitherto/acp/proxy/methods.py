@@ -100,6 +100,7 @@ async def new_session(connection: ProxyConnection, params: Members) -> Then:
             cwd=given.cwd,
             additional_directories=directories,
             agent_id=connection.agent.name,
+            draft=True,
             **placed,
         )
         proxied = await connection.attach(session, session.cwd, directories, ())

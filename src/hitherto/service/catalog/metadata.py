@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 
 from hitherto.errors import InvalidInput
 from hitherto.limits import EARLIER_CWDS, EARLIER_TITLES
-from hitherto.model import Json, Principal, Session
+from hitherto.model import DRAFT, Json, Principal, Session
 from hitherto.ports import Store, Writer
 from hitherto.service.idempotency import expect_revision
 from hitherto.service.records import change_session, require_session
 from hitherto.service.validation import CLAIMED, checked_meta, checked_tags
 from hitherto.values.filters import normal_cwd
+
+SETTLING = frozenset(("rename", "tag", "pin", "archive"))
+"""What a user does to a session that is to be kept though nothing was said in it yet."""
 
 
 async def edit_session(
@@ -28,6 +31,8 @@ async def edit_session(
         record = await require_session(tx, who, session_id)
         expect_revision(record, expected_revision)
         fields = edit(record.session)
+        if kind in SETTLING and DRAFT in record.session.meta:
+            fields = {**listed_fields(record.session), **fields}
         if all(getattr(record.session, name) == value for name, value in fields.items()):
             return record.session
         return (await change_session(tx, record, kind, **fields)).session
@@ -71,6 +76,11 @@ def claim_fields(who: Principal, session: Session, fields: Json) -> Json:
         return fields
     meta = {name: value for name, value in session.meta.items() if name != CLAIMED}
     return {"additional_directories": (), **fields, "meta": meta}
+
+
+def listed_fields(session: Session) -> Json:
+    """The fields of a session that lists show."""
+    return {"archived": False, "meta": {name: value for name, value in session.meta.items() if name != DRAFT}}
 
 
 def folders_of(session: Session) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hitherto.errors import AlreadyExists, AmbiguousId, InvalidInput, SessionNotFound
 from hitherto.limits import LIST_PAGE, ROWS_EXAMINED, checked_limit
 from hitherto.model import (
+    DRAFT,
     STATUSES,
     Filter,
     Identity,
@@ -77,8 +78,10 @@ class Catalog(Room):
         meta: Json | None = None,
         session_id: str | None = None,
         idempotency_key: str | None = None,
+        draft: bool = False,
     ) -> Session:
-        """Make an empty session. The same idempotency key makes it once."""
+        """Make an empty session. The same idempotency key makes it once. A `draft` is not listed until it has a message, a
+        title or a tag."""
         owner, now, named = checked_owner(who), self._now(), checked_title(title)
         own_id = self._core.home.id_for(key) if session_id is None else session_id
         session = Session(
@@ -97,7 +100,8 @@ class Catalog(Room):
             agent_id=checked_name(agent_id, "an agent id"),
             channel=checked_name(channel, "a channel"),
             identity=checked_identity(identity),
-            meta=checked_meta(foreign_keys(meta or {})),
+            archived=draft,
+            meta=checked_meta({**foreign_keys(meta or {}), **({DRAFT: True} if draft else {})}),
         )
         if cwd is not None or additional_directories:
             session = replace(session, **claim_fields(who, session, {}))
@@ -397,6 +401,8 @@ async def _scan_listed(tx: Reader, owner: str, given: Filter, below: ListKey | N
 
 
 def _is_listed(given: Filter, record: Record) -> bool:
+    if DRAFT in record.session.meta:
+        return False
     if not given.subagents and is_subagent(record.session):
         return False
     return all(holds(each, record.session) for each in given.where)

@@ -11,7 +11,7 @@ from hitherto.errors import AlreadyExists, InvalidInput, StoreFull, TooLarge
 from hitherto.limits import ENTRY_BYTES, LOG_ENTRIES, checked_number
 from hitherto.model import Draft, Entry, Session, decode_entry, encode, plain_text
 from hitherto.ports import Reader, Record, Row, Totals, Writer
-from hitherto.service.catalog.metadata import title_fields
+from hitherto.service.catalog.metadata import listed_fields, title_fields
 from hitherto.service.history.places import load_everything
 from hitherto.service.kept_edits import keep_edits
 from hitherto.service.records import totals_of
@@ -108,10 +108,12 @@ def encode_entry(entry: Entry) -> EncodedEntry:
 
 
 async def unarchive(tx: Writer, record: Record) -> Record:
-    """Adding a message unarchives a session; part of the same change."""
+    """Adding a message unarchives a session, and makes a draft a session like any other; part of the same change."""
     if not record.session.archived:
         return record
-    return await tx.rewrite(replace(record, session=replace(record.session, archived=False)), "append")
+    return await tx.rewrite(
+        replace(record, session=replace(record.session, **listed_fields(record.session))), "append"
+    )
 
 
 async def title_from_prompt(tx: Writer, record: Record, entries: Sequence[Entry]) -> Record:

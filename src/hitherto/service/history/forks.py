@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from hitherto.model import MIRROR_READ, MIRRORED, RECORDED_IN, RECORDS, Principal, Session
+from hitherto.model import DRAFT, MIRROR_READ, MIRRORED, RECORDED_IN, RECORDS, Principal, Session
 from hitherto.permissions import REMEMBERED
 from hitherto.ports import Record, Writer
 from hitherto.service.catalog.metadata import claim_fields
@@ -28,7 +28,7 @@ from hitherto.values import spans as algebra
 from hitherto.values.filters import normal_cwd
 from hitherto.values.spans import Spans, Stretch
 
-OWN_ALONE = (REMEMBERED, RECORDS, RECORDED_IN, MIRRORED, MIRROR_READ)
+OWN_ALONE = (DRAFT, REMEMBERED, RECORDS, RECORDED_IN, MIRRORED, MIRROR_READ)
 """Metadata of a session that its forks do not inherit."""
 
 
