@@ -162,12 +162,29 @@ class Reply(Value, frozen=True):
 Elicit = Callable[[Elicitation], Awaitable[Reply]]
 
 
+@runtime_checkable
+class ClientHost(Host, Protocol):
+    """A host on the machine of a client, who may not be on this one: it does no more than the client offers."""
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether it reads files."""
+
+    @property
+    def writes_files(self) -> bool:
+        """Whether it writes files."""
+
+    @property
+    def runs_commands(self) -> bool:
+        """Whether it runs commands."""
+
+
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """A session as an engine opens it. `roots` bound what tools may touch; the first is the working directory.
 
-    `local` callers are people on this machine: they may have programs started, and reach their own network.
-    `report` gets a notice of something that failed while the rest continues. `elicits` has the ways in which tool servers
-    may ask the user something: `form`, `url`.
+    `local` callers are people on this machine: they may have programs started, and reach their own network. The roots of
+    others are on their own machine, where only a `ClientHost` acts. `report` gets a notice of something that failed while the
+    rest continues. `elicits` has the ways in which tool servers may ask the user something: `form`, `url`.
     """
 
     session_id: str

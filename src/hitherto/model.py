@@ -609,13 +609,28 @@ class Lease(Value, frozen=True):
     expires_at: int
 
 
+class LiveTool(Value, frozen=True):
+    """A tool that runs, and its output so far."""
+
+    id: str
+    content: tuple[Part, ...] = ()
+
+
 class Live(Value, frozen=True):
     """What a running turn has said so far of the message that will be stored as `entry`: the newest part, and what came
-    before it in the same message."""
+    before it in the same message.
+
+    `starts` are the positions of all of them, the newest last, among the characters of the message: what is too long is not
+    here whole. `tools` are those that run, `used` and `size` the tokens of the context and of the model's window.
+    """
 
     entry: str
     parts: tuple[Part, ...] = ()
     earlier: tuple[Part, ...] = ()
+    starts: tuple[int, ...] = ()
+    tools: tuple[LiveTool, ...] = ()
+    used: int | None = None
+    size: int | None = None
 
 
 class Fact(Value, frozen=True):

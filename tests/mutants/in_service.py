@@ -166,8 +166,8 @@ MUTANTS = (
     mutant(
         "half-said-words-dropped",
         "service/turns/interrupted.py",
-        "parts = (*live.earlier, *live.parts)",
-        "parts = live.parts[:0]",
+        "for part in (*live.earlier, *live.parts) if",
+        "for part in live.parts[:0] if",
         "tests/service/turns/test_turns.py::test_what_a_dead_turn_was_saying_is_kept_when_the_session_goes_on[memory]",
     ),
     mutant(

@@ -159,6 +159,7 @@ OWN_ONLY = {
     ),
     *(
         "catalog.move_folder",
+        "catalog.moved_to",
         "transfer.import_",
         "transfer.migrate",
         "transfer.already_there",

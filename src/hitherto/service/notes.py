@@ -131,6 +131,8 @@ PRESENCE: Notes[dict[str, int]] = Notes("presence", dict[str, int])
 """Who has a session open, and when each said so, by session."""
 DRAFTS: Notes[dict[str, int]] = Notes("drafts", dict[str, int])
 """When an owner's drafts were last opened or left, by session, all in one note."""
+MOVED_TO: Notes[str] = Notes("moved", str)
+"""Where a folder is now, by where it was."""
 SUMMARISING: Notes[str | None] = Notes("summarising", str | None)
 """Who summarises a session, by session; None if they have ended."""
 COUNTED_TO = TextNotes("usage")
@@ -140,7 +142,18 @@ ENDED: Notes[list[str]] = Notes("ended", list[str])
 FORGOTTEN: Notes[int] = Notes("forgotten", int)
 """When a fact was forgotten, by a digest of the fact."""
 OF_SESSIONS = frozenset(
-    ("inbox", "question", "call_off", "presence", "drafts", "summarising", "requests", "ended", "forgotten")
+    (
+        "inbox",
+        "question",
+        "call_off",
+        "presence",
+        "drafts",
+        "moved",
+        "summarising",
+        "requests",
+        "ended",
+        "forgotten",
+    )
 )
 """The namespaces of notes about sessions, or about all of an owner's; the others go by idempotency keys."""
 SIGN_IN_CODES = TextNotes("page.code")

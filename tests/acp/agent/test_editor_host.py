@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+from hitherto import composition
+from hitherto.acp.agent.connection import Offer
+from hitherto.engine import Finished
+from hitherto.engines.tools.toolset import client_tools
+from tests.acp.agent.in_process import serving as in_process
 from tests.acp.wire import (
     EVERYTHING,
     Agent,
@@ -242,3 +247,60 @@ async def test_only_folders_named_this_time_can_be_touched(
         await agent.load(session, work, additionalDirectories=named)
         await agent.prompt(session, "Read it")
     assert ("the other folder" in str(provider.requests)) is seen
+
+
+class Machine:
+    """The client's own machine, which offers only what it says."""
+
+    reads_files, writes_files, runs_commands = True, True, False
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.files = files
+
+    async def read_text(self, path: str) -> str:
+        return self.files[path]
+
+    async def write_text(self, path: str, text: str) -> None:
+        self.files[path] = text
+
+    async def run(self, *_: Any, **__: Any) -> Finished:
+        raise AssertionError("it offers no commands")
+
+
+async def test_a_client_elsewhere_has_its_own_files_used_and_nothing_of_this_machine_is_touched(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text("of this machine")
+    path = str(tmp_path / "a.txt")
+    machine = Machine({path: "of the client"})
+    tools = {tool.name: tool for tool in client_tools((str(tmp_path),), machine)}
+    assert set(tools) == {"read_file", "write_file", "edit_file", "update_plan"}
+    done = await tools["read_file"].call({"path": "a.txt"}, lambda _: None)
+    assert "of the client" in str(done)
+    await tools["edit_file"].call({"path": path, "old": "client", "new": "editor"}, lambda _: None)
+    assert (machine.files[path], (tmp_path / "a.txt").read_text()) == ("of the editor", "of this machine")
+    for outside in ("/etc/passwd", "../b.txt", f"{tmp_path}-beside/c.txt"):
+        refused = await tools["read_file"].call({"path": outside}, lambda _: None)
+        assert refused.is_error
+    assert {tool.name for tool in client_tools((str(tmp_path),), None)} == {"update_plan"}
+
+
+async def test_an_editor_without_rights_on_this_machine_still_reads_its_own_files(
+    tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_text("of this machine")
+    provider.script([ToolUse("read_file", {"path": path}, id="r")], ["Done."])
+    for name, value in provider.environ().items():
+        monkeypatch.setenv(name, value)
+    offers = {"fs": {"readTextFile": True}}
+    async with in_process(composition.engine(MODEL), Offer(local=False), offers) as (line, _):
+        session = (await line.call("session/new", cwd=str(tmp_path), mcpServers=[]))["sessionId"]
+        said = [{"type": "text", "text": "Read it"}]
+        prompt = line.begin("session/prompt", sessionId=session, prompt=said)
+        at = await line.until(lambda message: message.get("method") == "fs/read_text_file")
+        line.say(id=line.seen[at]["id"], result={"content": "of the client"})
+        assert (await line.answer(prompt))["stopReason"] == "end_turn"
+    assert {tool["name"] for tool in provider.requests[0]["tools"]} == {"read_file", "update_plan"}
+    assert "of the client" in str(provider.requests[1]["messages"])
+    assert "of this machine" not in str(provider.requests[1]["messages"])

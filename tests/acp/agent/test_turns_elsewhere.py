@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hitherto.engine import Delta, Event, Turn
+from hitherto.engine import Context, Delta, Event, Message, ToolEnded, ToolProgress, Turn
 from hitherto.errors import SessionNotFound
-from hitherto.model import LOCAL
+from hitherto.model import LOCAL, Plan, Text, Thought, ToolCall, ToolResult, Usage
 from hitherto.service import Sessions
 from hitherto.service.turns import runner
 from hitherto.updates import Outcome, Said
-from tests.acp.agent.in_process import Json, opened, serving
+from tests.acp.agent.in_process import Json, Line, is_told, opened, serving
 from tests.support.scripted_engine import Scripted, Watcher, in_background
 from tests.support.waits import arrives
 
@@ -76,3 +76,68 @@ async def test_cancel_ends_a_turn_that_the_client_only_follows() -> None:
         async with going_on(sessions, session_id) as running:
             line.say(method="session/cancel", params={"sessionId": session_id})
             assert (await arrives(running, "the end of the turn")).stop_reason == "cancelled"
+
+
+async def test_who_follows_sees_what_the_prompter_sees_in_order_from_wherever_they_begin() -> None:
+    more, progressed, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def script(_: Turn) -> AsyncIterator[Event]:
+        for thought, text in ((True, "Hm. "), (False, "First "), (True, "But "), (False, "then ")):
+            yield Delta(text=text, thought=thought)
+        await more.wait()
+        yield Delta(text="more.")
+        call = ToolCall(id="c", name="run_command", kind="read", input={})
+        said = (Thought(text="Hm. "), Text(text="First "), Thought(text="But "), Text(text="then more."))
+        yield Message(parts=(*said, call), usage=Usage(input=5, output=2))
+        yield Context(used=7, size=100)
+        yield ToolProgress(id="c", content=(Text(text="half"),))
+        await progressed.wait()
+        plan = Plan(steps=({"content": "One", "status": "pending", "priority": "low"},))
+        yield ToolEnded(result=ToolResult(id="c", content=(Text(text="done"),)), extra=(plan,))
+        await end.wait()
+
+    async with serving(Scripted(), store="memory:") as (line, sessions):
+        session_id = (await sessions.create(LOCAL, cwd="/p")).id
+        watcher = Watcher()
+        async with sessions.opened(LOCAL, session_id, Scripted(script)) as elsewhere:
+            running = await in_background(elsewhere, emit=watcher)
+            await watcher.until(Said, 4)
+            await line.call("session/load", sessionId=session_id, cwd="/p", mcpServers=[])
+            await line.until(lambda message: "then " in str(message))
+            more.set()
+            await line.until(lambda message: "half" in str(message))
+            await line.until(lambda message: is_told(message, "usage_update"))
+            progressed.set()
+            await line.until(lambda message: is_told(message, "plan"))
+            end.set()
+            await arrives(running, "the end of the turn")
+            await line.until(lambda message: "updatedAt" in str(message) and "plan" in kinds(line))
+    found = [
+        message["params"]["update"] for message in line.seen if message.get("method") == "session/update"
+    ]
+    said = [
+        (update["sessionUpdate"], update["content"]["text"])
+        for update in found
+        if update["sessionUpdate"].endswith("chunk") and update["sessionUpdate"] != "user_message_chunk"
+    ]
+    joined: list[tuple[str, str]] = []
+    for kind, text in said:
+        if joined and joined[-1][0] == kind:
+            joined[-1] = (kind, joined[-1][1] + text)
+        else:
+            joined.append((kind, text))
+    thought, message = "agent_thought_chunk", "agent_message_chunk"
+    assert joined == [(thought, "Hm. "), (message, "First "), (thought, "But "), (message, "then more.")]
+    of_tool = [update for update in found if update.get("toolCallId") == "c"]
+    assert [update.get("status") for update in of_tool] == ["pending", "in_progress", "completed"]
+    assert "half" in str(of_tool[1])
+    (used,) = [update for update in found if update["sessionUpdate"] == "usage_update"]
+    assert (used["used"], used["size"]) == (7, 100)
+
+
+def kinds(line: Line) -> list[str]:
+    return [
+        message["params"]["update"]["sessionUpdate"]
+        for message in line.seen
+        if "update" in str(message.get("params"))
+    ]

@@ -111,5 +111,6 @@ def test_what_is_shown_of_a_long_message_fits_whatever_its_characters() -> None:
             entry="long",
             parts=(Thought(text="\0" * 60_000),),
             earlier=(Thought(text="\0" * 27_381),),
+            starts=(0, 120_000),
         )
     )

@@ -22,10 +22,11 @@ from hitherto.engine import Engine, Notice
 from hitherto.engines.capabilities import Reads, reads_of
 from hitherto.errors import HithertoError, InvalidCwd, InvalidInput, SignInRequired
 from hitherto.holders import new_holder
-from hitherto.model import Change, Principal, Session
+from hitherto.model import LOCAL, Change, Principal, Session
 from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
 from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
+from hitherto.service.catalog.folders import folder_of, name_within
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.tasks import Turns
 from hitherto.values.filters import normal_cwd
@@ -122,6 +123,15 @@ class Connection:
             raise self._sessions
         return self._sessions
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the client is a user of this machine: folders named by remote callers are never read."""
+        return self.offer.local and self.who == LOCAL
+
+    async def folder(self, cwd: str) -> str:
+        """The one name of a folder, under whichever the client knows it."""
+        return await folder_of(self.sessions.catalog, self.who, cwd) if self.is_here else normal_cwd(cwd)
+
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that ends with the connection. If it fails, that is logged and affects nothing else."""
         task = self._tasks.create_task(_log_failure(work))
@@ -170,7 +180,15 @@ class Connection:
             self.start,
             roots=roots,
             servers=servers,
-            host=editor_host(self.peer, session.id, client, roots, self.start, display.embed_terminal),
+            host=editor_host(
+                self.peer,
+                session.id,
+                client,
+                roots,
+                self.start,
+                display.embed_terminal,
+                local=self.offer.local,
+            ),
             local=self.offer.local,
             elicitor=elicitor_of(self.peer, session.id, client, display.settle),
             warm=self._warm,
@@ -299,15 +317,23 @@ def to_failure(error: HithertoError, params: Any, offer: Offer | None = None) ->
     return failure
 
 
-def check_cwd(session: Session, cwd: str) -> str:
-    """The normal form of the folder that a client opens a session in. Raises unless it is the session's own."""
+async def check_cwd(connection: Connection, session: Session, cwd: str) -> str:
+    """The folder in which a client opens a session, under the name that it gives if that leads there. Raises unless it is or
+    was the session's own."""
     given = normal_cwd(cwd)
-    if session.cwd is not None and given != session.cwd:
+    if session.cwd is None or given == session.cwd:
+        return given
+    name = None
+    if connection.is_here:
+        name = await name_within(connection.sessions.catalog, connection.who, session, given)
+    if name is None and given in session.earlier_cwds:
+        name = session.cwd
+    if name is None:
         message = f"cwd must be {session.cwd}, the folder of this session. If you moved the folder, run `hitherto move`"
         raise Failure(
             INVALID_PARAMS, message, {"code": InvalidCwd.code, "cwd": session.cwd, "sessionId": session.id}
         )
-    return given
+    return name
 
 
 def check_directories(directories: Sequence[str] | None) -> tuple[str, ...]:

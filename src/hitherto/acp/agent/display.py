@@ -38,12 +38,13 @@ from hitherto.model import (
     HistoryPage,
     Json,
     Live,
+    LiveTool,
     Principal,
     Session,
-    Text,
     decode_json,
     encode,
 )
+from hitherto.presentation.live_text import unseen
 from hitherto.service import Sessions
 from hitherto.updates import Compacted, Queued, Said, Update
 from hitherto.updates import Stored as Kept
@@ -59,7 +60,7 @@ Alone = Callable[[], AbstractAsyncContextManager[Send]]
 
 
 class SessionDisplay:
-    """One session as one client sees it. `target` is the session that is read: the client's own, or the fork in which a
+    """One session as one client sees it. `followed` is called at the end of a turn of somebody else. `target` is the session that is read: the client's own, or the fork in which a
     read-only one continues (`continuation`, if it exists already)."""
 
     def __init__(
@@ -86,6 +87,8 @@ class SessionDisplay:
         self._buffered_entry = ""
         self._progress: dict[str, ToolProgress] = {}
         self._terminals: dict[str, str] = {}
+        self._tools_shown: dict[str, LiveTool] = {}
+        self._usage_shown: tuple[Context, float | None] | None = None
         self._context: Context | None = None
         self._notices: deque[Notice] = deque(maxlen=NOTICES)
         self._reports: deque[Notice] = deque(maxlen=NOTICES)
@@ -94,6 +97,8 @@ class SessionDisplay:
         self._queued: set[str] = set()
         self._has_new_entries = self._has_live_text = False
         self._session_changed = True  # maybe, since it was read
+        self._is_busy = read.status in BUSY
+        self.followed: Callable[[], object] = lambda: None
         self._wake = asyncio.Event()
         self._wake.set()
         self._lock = asyncio.Lock()
@@ -281,7 +286,7 @@ class SessionDisplay:
         """The updates of a page; sets `_last` to its last entry."""
         lines: list[bytes] = []
         entries, marks = read_page(page.raw), frozenset(page.marks)
-        if self._own_prompts or self._shown or self._buffered_entry or self._progress:
+        if self._own_prompts or self._shown or self._buffered_entry or self._progress or self._tools_shown:
             for at, stored in enumerate(entries):
                 self._render_unshown(stored, lines, marks=(0,) if at in marks else ())
         else:
@@ -301,9 +306,10 @@ class SessionDisplay:
             self._buffered, self._buffered_entry = [], ""
         if shown is not None:
             self._shown = None
-        for part in stored.parts if self._progress else ():
+        for part in stored.parts if self._progress or self._tools_shown else ():
             if isinstance(part, Result):
                 self._progress.pop(part.id, None)
+                self._tools_shown.pop(part.id, None)
         self._renderer.entries((stored,), lines, marks=marks, begun=shown)
 
     async def _skip(self) -> None:
@@ -312,8 +318,12 @@ class SessionDisplay:
 
     async def _show_session(self) -> None:
         """Show changes of the session itself: title, tags, options."""
-        for kind, fields in self.known.pending_updates(await self._sessions.get(self._who, self.target)):
+        session = await self._sessions.get(self._who, self.target)
+        for kind, fields in self.known.pending_updates(session):
             await self.update(kind, fields)
+        was_busy, self._is_busy = self._is_busy, session.status in BUSY
+        if was_busy and not self._is_busy and not self._prompts:
+            self.followed()
 
     # Text that is being written
 
@@ -338,17 +348,19 @@ class SessionDisplay:
         if data is None:
             return
         live = msgspec.convert(decode_json(data), Live)
-        shown = (
-            self._shown
-            if self._shown is not None and self._shown.entry == live.entry
-            else ShownSoFar(live.entry)
-        )
-        for part in live.parts:
-            thought = not isinstance(part, Text)
-            known = "".join(shown.thoughts if thought else shown.texts)
-            text = getattr(part, "text", "")
-            if text.startswith(known) and len(text) > len(known):
-                await self._send(self._render_chunk(live.entry, text[len(known) :], thought))
+        known = self._shown if self._shown is not None and self._shown.entry == live.entry else None
+        lines = [
+            self._render_chunk(live.entry, text, thought)
+            for thought, text in unseen(live, 0 if known is None else known.length)
+        ]
+        if lines:
+            await self._send(b"".join(lines))
+        for tool in live.tools:
+            if self._tools_shown.get(tool.id) != tool:
+                self._tools_shown[tool.id] = tool
+                self._progress[tool.id] = ToolProgress(id=tool.id, content=tool.content)
+        if live.used is not None:
+            self._context = Context(used=live.used, size=live.size)
 
     def _render_chunk(self, entry: str, text: str, thought: bool) -> bytes:
         if self._shown is None or self._shown.entry != entry:
@@ -389,6 +401,9 @@ class SessionDisplay:
         if context.size is None:
             return
         session = await self._sessions.get(self._who, self.target)
+        if self._usage_shown == (context, session.cost):
+            return
+        self._usage_shown = (context, session.cost)
         cost = {} if session.cost is None else {"cost": {"amount": session.cost, "currency": "USD"}}
         await self.update("usage_update", {"used": context.used, "size": context.size, **cost})
 

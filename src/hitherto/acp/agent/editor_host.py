@@ -1,4 +1,5 @@
-"""Tools that act in the editor: on its unsaved files and in its terminals. If it lacks one, this machine does the work."""
+"""Tools that act in the editor: on its unsaved files and in its terminals. If it lacks one, this machine does the work, for
+users of this machine."""
 
 from __future__ import annotations
 
@@ -49,25 +50,37 @@ Embed = Callable[[str, str], None]
 
 
 def editor_host(
-    peer: Peer[Any], session_id: str, client: Client, roots: tuple[str, ...], start: Start, embed: Embed
+    peer: Peer[Any],
+    session_id: str,
+    client: Client,
+    roots: tuple[str, ...],
+    start: Start,
+    embed: Embed,
+    *,
+    local: bool,
 ) -> Host | None:
     """The host for a session; None if the editor offers nothing, or tools may touch nothing. `start` starts tasks that end
-    with the connection."""
+    with the connection. `local`: what the editor lacks is done by this machine."""
     if not roots or not (client.reads_files or client.writes_files or client.terminals):
         return None
-    return EditorHost(peer, session_id, client, roots, start, embed)
+    return EditorHost(peer, session_id, client, roots, start, embed, local=local)
 
 
-async def text_within(roots: tuple[str, ...], host: Host | None, path: str) -> str | None:
-    """The text of a file as tools see it; None if it does not exist, is not text, or is outside the roots."""
-    if not roots:
+async def text_within(
+    roots: tuple[str, ...], host: Host | None, path: str, *, local: bool = True
+) -> str | None:
+    """The text of a file as tools see it; None if it does not exist, is not text, or is outside the roots. Those of a client
+    that is not `local` are on its own machine."""
+    if not roots or (host is None and not local):
         return None
     from hitherto.engines.tools.local_host import LocalHost
-    from hitherto.engines.tools.roots import Roots
+    from hitherto.engines.tools.roots import ClientRoots, Roots
 
-    within = Roots(roots)
     try:
         async with asyncio.timeout(ENDING_SECONDS):
+            if host is not None and not local:
+                return await host.read_text(ClientRoots(roots).resolve(path))
+            within = Roots(roots)
             return await (host or LocalHost(within)).read_text(await asyncio.to_thread(within.resolve, path))
     except (OSError, ValueError, TimeoutError):
         return None
@@ -84,10 +97,24 @@ class EditorHost:
         roots: tuple[str, ...],
         start: Start,
         embed: Embed,
+        *,
+        local: bool,
     ) -> None:
         self._peer, self._session, self._client, self._roots = peer, session_id, client, roots
-        self._start, self._embed = start, embed
+        self._start, self._embed, self._is_local = start, embed, local
         self._own: LocalHost | None = None
+
+    @property
+    def reads_files(self) -> bool:
+        return self._is_local or self._client.reads_files
+
+    @property
+    def writes_files(self) -> bool:
+        return self._is_local or self._client.writes_files
+
+    @property
+    def runs_commands(self) -> bool:
+        return self._is_local or self._client.terminals
 
     async def read_text(self, path: str) -> str:
         if not self._client.reads_files:
@@ -183,6 +210,9 @@ class EditorHost:
                 await self._ask(method, params, None)
 
     def _local(self) -> LocalHost:
+        """This machine, for its users only."""
+        if not self._is_local:
+            raise OSError("the editor does not offer this")
         if self._own is None:
             from hitherto.engines.tools.local_host import LocalHost
             from hitherto.engines.tools.roots import Roots

@@ -27,7 +27,11 @@ LEAVING = frozenset(("archive", "move", "sync"))
 
 async def search(connection: Connection, params: Search) -> Json:
     """`_hitherto/session/search`: the newest hit of each session, newest first; with `count`, how much there is in all."""
-    given = Filter(cwd=params.cwd, native=connection.offer.native, archived=params.archived or "include")
+    given = Filter(
+        cwd=params.cwd and await connection.folder(params.cwd),
+        native=connection.offer.native,
+        archived=params.archived or "include",
+    )
     page = await connection.sessions.search(
         connection.who, params.query, given=given, cursor=params.cursor, limit=HITS, count=params.count
     )
@@ -51,7 +55,11 @@ async def batch_get(connection: Connection, params: BatchGet) -> Json:
 
 async def subscribe(connection: Connection, params: Subscribe) -> Then:
     """`_hitherto/session/list/subscribe`: notify the client of changes of the list from now on."""
-    looked = Filter(cwd=params.cwd, native=connection.offer.native, archived=params.archived or "exclude")
+    looked = Filter(
+        cwd=params.cwd and await connection.folder(params.cwd),
+        native=connection.offer.native,
+        archived=params.archived or "exclude",
+    )
     given = normal_filter(looked)
     if len(connection.watchers) >= SUBSCRIPTIONS:
         raise TooLarge(f"too many subscriptions: a client may have {SUBSCRIPTIONS}")

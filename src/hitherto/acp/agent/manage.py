@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TypedDict
 
 from hitherto.acp.agent.connection import Connection
+from hitherto.acp.agent.open import folder_project
 from hitherto.acp.protocol.params import ListSessions, NamedSession, SetTitle
 from hitherto.acp.protocol.session_rows import row
 from hitherto.acp.protocol.times import milliseconds
@@ -18,11 +20,15 @@ PAGE_BYTES = 256 * 1024
 PAGES_LOOKED_AT = 20
 
 
+class _Place(TypedDict):
+    cwd: str | None
+    project: str | None
+
+
 async def list_sessions(connection: Connection, params: ListSessions) -> bytes:
     """`session/list`: a page of sessions, newest activity first, bounded in rows and in bytes."""
     given = Filter(
-        cwd=params.cwd,
-        project=params.project and await connection.sessions.projects.called(connection.who, params.project),
+        **await _place(connection, params),
         native=connection.offer.native,
         text=params.search,
         archived=params.archived or "exclude",
@@ -36,6 +42,17 @@ async def list_sessions(connection: Connection, params: ListSessions) -> bytes:
         rows = await _rows(connection, page)
     more = b"" if page.cursor is None else b',"nextCursor":' + frames.encode(page.cursor)
     return b'{"sessions":[%b]%b}' % (b",".join(rows), more)
+
+
+async def _place(connection: Connection, params: ListSessions) -> _Place:
+    """The folder and the project that a list is narrowed to. With `worktrees`, all that belong to the folder's repository."""
+    project = params.project and await connection.sessions.projects.called(connection.who, params.project)
+    if params.cwd is None:
+        return _Place(cwd=None, project=project)
+    folder = await connection.folder(params.cwd)
+    if params.worktrees and connection.is_here:
+        return _Place(cwd=None, project=(await folder_project(connection, folder))["project"])
+    return _Place(cwd=folder, project=project)
 
 
 async def delete_session(connection: Connection, params: NamedSession) -> Json:

@@ -12,7 +12,7 @@ from hitherto.acp.protocol.options import ChosenOptions, modes, options
 from hitherto.acp.protocol.params import NamedSession, NewSession, OpenSession
 from hitherto.acp.protocol.session_rows import NOWHERE
 from hitherto.errors import EntryNotFound, InvalidInput
-from hitherto.model import LOCAL, Json, Session
+from hitherto.model import Json, Session
 from hitherto.rpc.errors import INVALID_PARAMS, Failure
 from hitherto.rpc.peer import Then
 from hitherto.service.catalog.projects import ProjectFields, project_of_folder
@@ -28,12 +28,12 @@ async def new_session(connection: Connection, params: NewSession) -> Then:
     with connection.reserve():
         session = await connection.sessions.create(
             connection.who,
-            cwd=params.cwd,
+            cwd=await connection.folder(params.cwd),
             additional_directories=directories,
             draft=True,
             **await folder_project(connection, params.cwd),
         )
-        attached = await connection.attach(session, session.cwd, directories, servers)
+        attached = await connection.attach(session, normal_cwd(params.cwd), directories, servers)
     return Then({"sessionId": session.id, **session_state(connection, attached.chosen)}, attached.begin)
 
 
@@ -87,7 +87,7 @@ async def make_fork(connection: Connection, params: OpenSession, at: str | None)
     at = await entry_shown_as(connection, source.id, at)
     try:
         return await connection.sessions.fork(
-            connection.who, source.id, at=at, cwd=None if nowhere else params.cwd
+            connection.who, source.id, at=at, cwd=None if nowhere else await connection.folder(params.cwd)
         )
     except EntryNotFound as error:
         wrong = {"code": error.code, "sessionId": source.id, "messageId": at}
@@ -136,8 +136,7 @@ async def close_session(connection: Connection, params: NamedSession) -> Json:
 
 async def folder_project(connection: Connection, cwd: str) -> ProjectFields:
     """The project of a folder, for a user of this machine only: folders named by remote callers are never read."""
-    here = connection.offer.local and connection.who == LOCAL
-    return await project_of_folder(connection.sessions.projects, cwd if here else None)
+    return await project_of_folder(connection.sessions.projects, cwd if connection.is_here else None)
 
 
 def session_state(connection: Connection, chosen: ChosenOptions) -> Json:
@@ -153,7 +152,7 @@ async def _open_session(connection: Connection, params: OpenSession) -> tuple[At
     """
     directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
     session: Session = await connection.sessions.get(connection.who, params.session_id)
-    cwd = check_cwd(session, params.cwd)
+    cwd = await check_cwd(connection, session, params.cwd)
     known = connection.attached.get(session.id)
     if known is not None and known.running:
         if not known.is_set_up(roots_of(session, cwd, directories), servers):

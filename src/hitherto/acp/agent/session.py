@@ -95,6 +95,7 @@ class AttachedSession:
         if self._closing.is_set():
             return
         self._background.append(self._start(self.display.run()))
+        self.display.followed = lambda: self._start(self._send_usage(self._opened or self._open()))
         if self.session.source is None:
             ready = self._opened or self._open()
             self._background.append(self._start(self._send_usage(ready)))
@@ -132,7 +133,7 @@ class AttachedSession:
 
     async def text_of(self, path: str) -> str | None:
         """The text of a file that the session's tools may touch; None if there is none."""
-        return await text_within(self._roots, self._host, path)
+        return await text_within(self._roots, self._host, path, local=self._local)
 
     async def prompt(self, parts: Sequence[Part], meta: Json, ask: Ask) -> Outcome:
         """Run a turn. Everything is shown when this returns or raises. If the caller is cancelled, the turn is too.

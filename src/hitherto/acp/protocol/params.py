@@ -62,6 +62,7 @@ class NamedSession(Params, frozen=True, kw_only=True):
 class ListSessions(Params, frozen=True, kw_only=True):
     cwd: str | None = None
     project: str | None = None
+    worktrees: bool = False
     cursor: str | None = None
     archived: Archived | None = None
     search: str | None = None

@@ -47,6 +47,11 @@ class ShownSoFar(msgspec.Struct):
     texts: list[str] = msgspec.field(default_factory=list)
     thoughts: list[str] = msgspec.field(default_factory=list)
 
+    @property
+    def length(self) -> int:
+        """How many characters of it were shown."""
+        return sum(map(len, self.texts)) + sum(map(len, self.thoughts))
+
 
 class Renderer:
     """Writes the updates of one session for one client. Remembers which tool calls have no end yet."""

@@ -97,7 +97,7 @@ async def new_session(connection: ProxyConnection, params: Members) -> Then:
         agent_session_id = session_id_in(result, connection.agent.name)
         session = await sessions.create(
             connection.who,
-            cwd=given.cwd,
+            cwd=await connection.folder(given.cwd),
             additional_directories=directories,
             agent_id=connection.agent.name,
             draft=True,
@@ -145,7 +145,7 @@ async def _attach(
     session of the agent can be used as it is."""
     directories = check_directories(given.additional_directories)
     session = await connection.sessions.get(connection.who, given.session_id)
-    cwd = check_cwd(session, given.cwd)
+    cwd = await check_cwd(connection, session, given.cwd)
     known = connection.proxied(session.id)
     if known is not None and known.is_busy:
         if not known.is_set_up(roots_of(session, cwd, directories), ()):

@@ -170,14 +170,15 @@ class _ModelConversation:
     async def _tools(self, notebook: Notebook | None) -> dict[str, Tool]:
         """All tools by their names; one of a server cannot take the place of our own.
 
-        Whoever is not on this machine names its folders freely, so nothing of its files is offered to them.
+        Whoever is not on this machine names its folders freely, so nothing of its files is offered to them, but what their
+        own machine offers.
         """
         from hitherto.engines.tools.memory import memory_tools
-        from hitherto.engines.tools.toolset import local_tools
+        from hitherto.engines.tools.toolset import client_tools, local_tools
 
         theirs = await self._servers.tools() if self._servers is not None else ()
-        roots = self._setup.roots if self._setup.local else ()
-        own = (*local_tools(roots, self._setup.host), *memory_tools(notebook))
+        ours = local_tools if self._setup.local else client_tools
+        own = (*ours(self._setup.roots, self._setup.host), *memory_tools(notebook))
         return {tool.name: tool for tool in (*theirs, *own)}
 
 

@@ -11,7 +11,7 @@ from hitherto.engine import Host
 from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.definition import Input, make_tool, printable, text_output
 from hitherto.engines.tools.limits import DIFF_BYTES, TEXT_BYTES
-from hitherto.engines.tools.roots import Roots
+from hitherto.engines.tools.roots import ClientRoots, Roots
 from hitherto.model import Json
 from hitherto.tasks import in_thread
 
@@ -38,7 +38,7 @@ class EditFile(Input, frozen=True):
     replace_all: Annotated[bool, Meta(description="Replace it wherever it is")] = False
 
 
-def write_file(roots: Roots, host: Host, turn: asyncio.Lock) -> Tool:
+def write_file(roots: Roots | ClientRoots, host: Host, turn: asyncio.Lock) -> Tool:
     """Writes through the host; `turn` keeps changes apart that are asked for at the same time."""
 
     async def run(args: WriteFile, _: Show) -> ToolOutput:
@@ -61,7 +61,7 @@ def write_file(roots: Roots, host: Host, turn: asyncio.Lock) -> Tool:
     )
 
 
-def edit_file(roots: Roots, host: Host, turn: asyncio.Lock) -> Tool:
+def edit_file(roots: Roots | ClientRoots, host: Host, turn: asyncio.Lock) -> Tool:
     """Reads and writes through the host; `turn` keeps changes apart that are asked for at the same time."""
 
     async def run(args: EditFile, _: Show) -> ToolOutput:
@@ -135,5 +135,5 @@ def _diff(path: str, old: str | None, new: str) -> Json | None:
     return {"diff": {"path": path, "oldText": old, "newText": new}}
 
 
-def _place(roots: Roots, path: str) -> tuple[Json, ...]:
+def _place(roots: Roots | ClientRoots, path: str) -> tuple[Json, ...]:
     return ({"path": roots.absolute(path)},)

@@ -13,7 +13,7 @@ from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.definition import Input, make_tool, text_output
 from hitherto.engines.tools.file_types import image_kind
 from hitherto.engines.tools.limits import IMAGE_BYTES, LINE_CHARS, READ_BYTES, READ_LINES
-from hitherto.engines.tools.roots import Roots
+from hitherto.engines.tools.roots import ClientRoots, Roots
 from hitherto.model import Image, Json
 from hitherto.tasks import in_thread
 
@@ -30,7 +30,7 @@ class ReadFile(Input, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=READ_LINES, description="How many lines to read")] | None = None
 
 
-def read_file(roots: Roots, host: Host) -> Tool:
+def read_file(roots: Roots | ClientRoots, host: Host) -> Tool:
     """Reads through the host, so that an editor's unsaved text counts; images from the disk."""
 
     async def run(args: ReadFile, _: Show) -> ToolOutput:
@@ -49,7 +49,7 @@ def read_file(roots: Roots, host: Host) -> Tool:
     )
 
 
-def _image(roots: Roots, path: str) -> Image | None:
+def _image(roots: Roots | ClientRoots, path: str) -> Image | None:
     """The image in a file, if it begins like one."""
     try:
         data = roots.read(path, IMAGE_BYTES)

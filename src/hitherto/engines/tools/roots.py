@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
@@ -149,6 +150,29 @@ class Roots:
                     return root, whole[len(root.real) :].split("/")
         allowed = ", ".join(root.given or "/" for root in self._named)
         raise OutsideRoots(errno.EACCES, f"outside the allowed folders: {allowed}")
+
+
+class ClientRoots:
+    """The folders of a client on another machine. Paths are judged by their letters alone: that machine follows its links."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._named = tuple(posixpath.normpath(path) for path in paths)
+        self.cwd = self._named[0]
+
+    def absolute(self, path: str) -> str:
+        """Where a path points to."""
+        return posixpath.normpath(posixpath.join(self.cwd, path))
+
+    def resolve(self, path: str) -> str:
+        """The absolute path. Raises `OutsideRoots`, `ValueError`."""
+        found = self.absolute(_checked(path))
+        if not any(_within(found, "" if root == "/" else root) for root in self._named):
+            raise OutsideRoots(errno.EACCES, f"outside the allowed folders: {', '.join(self._named)}")
+        return found
+
+    def read(self, path: str, most: int) -> bytes:  # noqa: ARG002 - nothing is read here
+        """No bytes can be read there: clients give texts only."""
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def read_at(folder: int, name: str, most: int) -> bytes:

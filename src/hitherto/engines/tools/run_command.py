@@ -12,7 +12,7 @@ from hitherto.engine import Finished, Host
 from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.definition import Input, make_tool, text_output
 from hitherto.engines.tools.limits import COMMAND_BYTES, COMMAND_CHARS, COMMAND_SECONDS, COMMAND_SECONDS_MOST
-from hitherto.engines.tools.roots import Roots
+from hitherto.engines.tools.roots import ClientRoots, Roots
 from hitherto.secrets import find
 
 Seconds = Annotated[int, Meta(ge=1, le=COMMAND_SECONDS_MOST, description="The time limit; 120 if not given")]
@@ -29,7 +29,7 @@ class RunCommand(Input, frozen=True):
     seconds: Seconds = COMMAND_SECONDS
 
 
-def run_command(roots: Roots, host: Host) -> Tool:
+def run_command(roots: Roots | ClientRoots, host: Host) -> Tool:
     """Runs on the host. The roots are where it begins, not a bound: what a command may do is a matter of permission."""
 
     async def run(args: RunCommand, show: Show) -> ToolOutput:

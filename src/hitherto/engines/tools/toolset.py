@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from hitherto.engine import Host
+from hitherto.engine import ClientHost, Host
 from hitherto.engines.tool_calls import Show, Tool, ToolOutput
 from hitherto.engines.tools.definition import Input, make_tool, text_output
 from hitherto.engines.tools.edit_file import edit_file, write_file
@@ -16,7 +17,7 @@ from hitherto.engines.tools.limits import PLAN_STEPS, STEP_CHARS
 from hitherto.engines.tools.list_files import list_files
 from hitherto.engines.tools.local_host import LocalHost
 from hitherto.engines.tools.read_file import read_file
-from hitherto.engines.tools.roots import Roots
+from hitherto.engines.tools.roots import ClientRoots, Roots
 from hitherto.engines.tools.run_command import run_command
 from hitherto.engines.tools.search_files import search_files
 from hitherto.model import Plan
@@ -42,6 +43,22 @@ def local_tools(roots: tuple[str, ...], host: Host | None) -> tuple[Tool, ...]:
         run_command(within, acting),
         update_plan(),
     )
+
+
+def client_tools(roots: tuple[str, ...], host: Host | None) -> tuple[Tool, ...]:
+    """The tools of a client who is not on this machine: they act on the client's own, as far as it offers that, and nothing
+    of this one is touched."""
+    if not roots or not isinstance(host, ClientHost):
+        return (update_plan(),)
+    within, turn = ClientRoots(roots), asyncio.Lock()
+    offered: tuple[tuple[bool, Callable[[], Tool]], ...] = (
+        (host.reads_files, lambda: read_file(within, host)),
+        (host.writes_files, lambda: write_file(within, host, turn)),
+        (host.reads_files and host.writes_files, lambda: edit_file(within, host, turn)),
+        (host.runs_commands, lambda: run_command(within, host)),
+        (True, update_plan),
+    )
+    return tuple(make() for is_offered, make in offered if is_offered)
 
 
 class Step(Input, frozen=True):

@@ -14,7 +14,8 @@ import msgspec
 from hitherto.errors import EntryNotFound, SessionNotFound
 from hitherto.gateway.dispatch import schema
 from hitherto.gateway.events.feeds import Feed
-from hitherto.model import Change, Json, Live, Session, Thought, decode_json
+from hitherto.model import Change, Json, Live, Session, decode_json
+from hitherto.presentation.live_text import unseen
 
 PAGE = 100
 REMEMBERED = 256
@@ -110,7 +111,7 @@ class SessionEvents:
         self.over = False
         self._feed, self._position = feed, position
         self._id, self._key = session.id, schema.key_of(session)
-        self._last_live: tuple[str, bool, int, int] | None = None
+        self._last_live = ("", 0)
 
     @classmethod
     async def begin(cls, feed: Feed, session_id: str, cursor: str | None) -> SessionEvents:
@@ -135,7 +136,7 @@ class SessionEvents:
                 if schema.key_of(session) != self._key:
                     yield await self._moved(session)
                 yield _session_event("compacted" if compacted else "updated", session)
-            if (delta := await self._delta()) is not None:
+            for delta in await self._deltas():
                 yield delta
         except SessionNotFound:
             self.over = True
@@ -175,23 +176,28 @@ class SessionEvents:
         self._position = self._position._replace(last=await self._feed.last_entry(self._id))
         return {"event": "entries", **self._names(), "messages": [], "reset": True}
 
-    async def _delta(self) -> Json | None:
-        """The live text that was not sent yet."""
+    async def _deltas(self) -> list[Json]:
+        """The live text that was not sent yet, thoughts and texts in their order."""
         data = await self._feed.live(self._id)
         if data is None:
-            return None
+            return []
         live = msgspec.convert(decode_json(data), Live)
-        part = live.parts[-1]
-        thought, text = isinstance(part, Thought), getattr(part, "text", "")
-        sent = 0
-        if self._last_live is not None and self._last_live[:2] == (live.entry, thought):
-            length, digest = self._last_live[2:]
-            sent = length if hash(text[:length]) == digest else 0
-        self._last_live = (live.entry, thought, len(text), hash(text))
-        if len(text) == sent:
-            return None
-        kind = {"thought": True} if thought else {}
-        return {"event": "delta", **self._names(), "message_id": live.entry, "text": text[sent:], **kind}
+        entry, seen = self._last_live
+        pieces = list(unseen(live, seen if entry == live.entry else 0))
+        self._last_live = (
+            live.entry,
+            (seen if entry == live.entry else 0) + sum(len(text) for _, text in pieces),
+        )
+        return [
+            {
+                "event": "delta",
+                **self._names(),
+                "message_id": live.entry,
+                "text": text,
+                **({"thought": True} if thought else {}),
+            }
+            for thought, text in pieces
+        ]
 
     def _names(self) -> Json:
         return {"session_key": self._key, "session_id": self._id}

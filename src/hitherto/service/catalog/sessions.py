@@ -34,7 +34,7 @@ from hitherto.service.catalog.metadata import (
 )
 from hitherto.service.core import Room, clean_afterwards
 from hitherto.service.idempotency import Request, at_most_once
-from hitherto.service.notes import CREATED
+from hitherto.service.notes import CREATED, FOR_EVER, MOVED_TO, Note
 from hitherto.service.records import RUNNING, active_lease, require_session
 from hitherto.service.validation import (
     checked_directories,
@@ -54,6 +54,8 @@ from hitherto.values.usage.sessions import SessionUsage, decoded_count, usage_of
 
 BEGINNING_ALIKE = 1_000
 """How many ids that begin alike are looked at, subagents included."""
+MOVES = 20
+"""How often in a row a folder can have been moved."""
 SCANS = 20
 """How often a page is filled up, at most."""
 
@@ -298,10 +300,17 @@ class Catalog(Room):
 
         return await edit_session(self._store, who, session_id, "move", changed)
 
-    async def move_folder(self, who: Principal, old: str, new: str) -> int:
-        """Say that a folder is now elsewhere: all its sessions move along. Returns how many."""
-        old, new = normal_cwd(old), normal_cwd(new)
+    async def move_folder(self, who: Principal, old: str, new: str, *, is_gone: bool = True) -> int:
+        """Say that a folder is now elsewhere: all its sessions move along. Returns how many. If nothing is left at the old
+        place (`is_gone`), its name leads to the new one."""
+        owner, old, new = checked_owner(who), normal_cwd(old), normal_cwd(new)
         moved = 0
+
+        async def note(tx: Writer) -> None:
+            await MOVED_TO.put(tx, owner, old, Note(new, FOR_EVER))
+
+        if is_gone and old != new:
+            await self._store.write(note)
         while old != new:
             page = await self.find(who, Filter(cwd=old, archived="include"), limit=LIST_PAGE)
             if not page.sessions:
@@ -310,6 +319,21 @@ class Catalog(Room):
                 await self.move(who, session.id, new)
             moved += len(page.sessions)
         return moved
+
+    async def moved_to(self, who: Principal, folder: str) -> str:
+        """Where a folder is now, as far as somebody has said that it was moved."""
+        owner, place = checked_owner(who), normal_cwd(folder)
+
+        async def work(tx: Reader) -> str:
+            now = place
+            for _ in range(MOVES):
+                note = await MOVED_TO.get(tx, owner, now)
+                if note is None or note.value == place:
+                    break
+                now = note.value
+            return now
+
+        return await self._store.read(work)
 
     async def delete(self, who: Principal, session_id: str) -> int:
         """Delete a session for good. It is gone at once; returns how many messages it had.

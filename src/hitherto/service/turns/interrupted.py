@@ -72,5 +72,5 @@ async def _half_said(tx: Reader, record: Record) -> list[Draft]:
         return []  # nothing that a turn has shown
     if live is None or await tx.locate(record.owner, [record.num], live.entry):
         return []
-    parts = (*live.earlier, *live.parts)
+    parts = tuple(part for part in (*live.earlier, *live.parts) if getattr(part, "text", ""))
     return [Draft(role="assistant", parts=parts, id=live.entry, meta={"partial": CUT_OFF})] if parts else []

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from hitherto.engine import Delta
+from hitherto.engine import Context, Delta, ToolProgress
 from hitherto.limits import ENTRY_BYTES, LIVE_BYTES
-from hitherto.model import Draft, Entry, Live, Part, Text, Thought, ToolCall, encode
+from hitherto.model import Draft, Entry, Live, LiveTool, Part, Text, Thought, ToolCall, encode
 
 SHOWN_CHARS = LIVE_BYTES // 12
 """How much of a text fits a live row, however its characters are encoded."""
@@ -33,13 +33,27 @@ class PartialMessage:
             self._pieces.append((delta.thought, []))
         self._pieces[-1][1].append(delta.text)
 
-    def live(self) -> bytes:
-        """What every process is shown: the newest part, and its end if it is long; and what came before it, as far as there is
-        room."""
-        *before, (thought, texts) = self._pieces
-        newest = "".join(texts)[-SHOWN_CHARS:]
+    def live(self, tools: Iterable[ToolProgress] = (), context: Context | None = None) -> bytes:
+        """What every process is shown: the newest part, and its end if it is long; what came before it, and the output of
+        the tools that run, as far as there is room; and how full the context is."""
+        *before, (thought, texts) = self._pieces or [(False, [])]
+        newest, whole = "".join(texts)[-SHOWN_CHARS:], sum(map(len, texts))
+        start, starts = 0, list[int]()
+        for _, said in before:
+            starts.append(start)
+            start += sum(map(len, said))
         earlier = tuple(_parts(before, SHOWN_CHARS - len(newest)))
-        return encode(Live(entry=self.entry, parts=(_part(thought, newest),), earlier=earlier))
+        room = SHOWN_CHARS - len(newest) - sum(len(text) for _, said in before for text in said)
+        live = Live(
+            entry=self.entry,
+            parts=(_part(thought, newest),),  # one always: whoever follows looks at the last
+            earlier=earlier,
+            starts=(*starts[: len(earlier)], start + whole - len(newest)),
+            tools=tuple(_fitting(tools, room)),
+            used=None if context is None else context.used,
+            size=None if context is None else context.size,
+        )
+        return encode(live)
 
     def partial(self, meta: dict[str, object]) -> Draft:
         """The message as it would be stored now, unfinished."""
@@ -55,6 +69,13 @@ def _parts(pieces: Iterable[tuple[bool, list[str]]], room: int) -> Iterator[Part
         room -= len(text)
         if text:
             yield _part(thought, text)
+
+
+def _fitting(tools: Iterable[ToolProgress], room: int) -> Iterator[LiveTool]:
+    """The tools that run; without output if that is too long."""
+    for tool in tools:
+        room -= len(encode(tool.content)) if tool.content else 0
+        yield LiveTool(id=tool.id, content=tool.content if room >= 0 else ())
 
 
 def _part(thought: bool, text: str) -> Part:

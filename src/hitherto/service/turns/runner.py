@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -105,6 +106,8 @@ class RunningTurn:
         self._partial = PartialMessage(journal.new_id())
         self._ids, self._calls = CallIds(), dict[str, ToolCall]()
         self._inputs: dict[str, Any] = {}
+        self._tools: dict[str, ToolProgress] = {}
+        self._context: Context | None = None
         self._usages: list[Usage] = []
         self._answer: Entry | None = None
         self._stop: StopReason = "end_turn"
@@ -208,17 +211,27 @@ class RunningTurn:
             case Heard():
                 await finish(self._keep(Draft(role="user", parts=event.parts, meta=event.meta)))
             case ToolProgress():
-                self._emit(replace(event, id=self._ids.stored(event.id)))
-            case Context() | Notice():
+                self._show_tool(replace(event, id=self._ids.stored(event.id)))
+            case Context():
+                self._context = event
+                self._emit(event)
+                self._dirty.set()
+            case Notice():
                 self._emit(event)
             case Stopped():
                 self._stop = event.reason
             case _:
                 raise EngineError(f"the engine sent something that is not an event: {event!r:.200}")
 
+    def _show_tool(self, running: ToolProgress) -> None:
+        self._tools[running.id] = running
+        self._emit(running)
+        self._dirty.set()
+
     def _ended(self, event: ToolEnded) -> Draft:
         number = self._ids.stored(event.result.id)
         self._calls.pop(number, None)
+        self._tools.pop(number, None)
         changed, elicited = self._inputs.pop(number, None), self._elicited.pop(number, None)
         meta = event.meta if changed is None else {**event.meta, "input": changed}
         if elicited is not None:
@@ -248,6 +261,8 @@ class RunningTurn:
             if draft.id == self._partial.entry:
                 self._partial = PartialMessage(self._journal.new_id())
         self._emit(Stored(entry=entry))
+        if self._tools:  # others still run
+            self._dirty.set()
         return entry
 
     async def _steered(self) -> tuple[Entry, ...]:
@@ -314,10 +329,11 @@ class RunningTurn:
             await self._dirty.wait()
             self._dirty.clear()
             async with self._writing:
-                if self._partial and not self._over.is_set():
+                if (self._partial or self._tools or self._context) and not self._over.is_set():
+                    live = self._partial.live(self._tools.values(), self._context)
                     # It is only a preview; what is stored does not depend on it.
                     with suppress(HithertoError):
-                        await self._fenced(lambda fence: self._journal.show(self._partial.live(), fence))
+                        await self._fenced(partial(self._journal.show, live))
             await happens(self._over, LIVE_SECONDS)
 
     # What tools may do
@@ -328,7 +344,7 @@ class RunningTurn:
         verdict = await self._verdict(call)
         if verdict.allowed:
             running_call.set(call)  # of the task that asks, which runs the tool
-            self._emit(ToolProgress(id=call.id))
+            self._show_tool(ToolProgress(id=call.id))
         return verdict
 
     async def _verdict(self, call: ToolCall) -> Verdict:

@@ -71,7 +71,8 @@ async def _live_message(home: Sessions, caller: Caller, session: Session) -> Ent
     if data is None:
         return None
     live = msgspec.convert(decode_json(data), Live)
-    return Entry(id=live.entry, at=now_ms(), role="assistant", parts=live.parts)
+    parts = tuple(part for part in (*live.earlier, *live.parts) if getattr(part, "text", ""))
+    return Entry(id=live.entry, at=now_ms(), role="assistant", parts=parts) if parts else None
 
 
 async def _failure(home: Sessions, caller: Caller, session: Session) -> str | None:
