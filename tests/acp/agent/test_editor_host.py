@@ -301,6 +301,8 @@ async def test_an_editor_without_rights_on_this_machine_still_reads_its_own_file
         at = await line.until(lambda message: message.get("method") == "fs/read_text_file")
         line.say(id=line.seen[at]["id"], result={"content": "of the client"})
         assert (await line.answer(prompt))["stopReason"] == "end_turn"
-    assert {tool["name"] for tool in provider.requests[0]["tools"]} == {"read_file", "update_plan"}
+    offered = {tool["name"] for tool in provider.requests[0]["tools"]}
+    assert "read_file" in offered
+    assert not offered & {"write_file", "edit_file", "list_files", "search_files", "run_command"}
     assert "of the client" in str(provider.requests[1]["messages"])
     assert "of this machine" not in str(provider.requests[1]["messages"])
