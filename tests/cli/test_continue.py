@@ -45,7 +45,7 @@ def test_continue_prints_the_command_and_says_how_faithful_it_is(shell: Shell, t
     transcript(tmp_path)
     shell.ok("sync")
     done = shell.ok("continue", SESSION, "--in", "codex")
-    assert done.err == "replayed: 2 messages copied as text into a new codex session\n"
+    assert done.err == "replayed: 2 messages copied into a new codex session\n"
     (made,) = (tmp_path / "codex_home").rglob("*.jsonl")
     assert done.out == f"cd {tmp_path / 'work'} && codex resume {made.stem[-36:]}\n"
     there = f"codex:{made.stem[-36:]}"

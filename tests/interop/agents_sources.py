@@ -12,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from hitherto.presentation.plain_conversation import opening
+from hitherto.sources import local_sources
 from tests.cli.shell import Shell
+from tests.interop import continuing
+from tests.interop.continuing import AGAIN, ASKED, LOOKED, LOOKS, PAINTED, continued
 from tests.interop.packages import install
 from tests.interop.programs import COMMAND, DELEGATE, RUN, Json, Program, Said, output_in, running
+from tests.sources.census import assert_counted
 
 RESUMED = {
     "opencode": ["opencode", "--session"],
@@ -74,6 +79,27 @@ def test_its_sessions_are_read_as_it_lists_and_tells_them(program: Program, shel
     told = taken_in(shell, f"{program.name}:{names[1]}")
     assert ("command", COMMAND) in told
     assert ("output", "grass") in told
+    (source,) = (each for each in local_sources() if each.name == program.name)
+    for found in source.find():
+        assert_counted(found, source.read(found, None))
+
+
+@pytest.mark.parametrize("program", ["gemini"], indirect=True)
+def test_a_session_continued_in_gemini_is_listed_and_resumed_there(program: Program, shell: Shell) -> None:
+    told = continued(shell, continuing.made(shell, program.work), "gemini")
+    (listed,) = program.listed()
+    assert (listed.id, listed.title) == (told["command"][-1], "The barn")
+    said = program.said(listed.id)
+    assert said == [
+        ("user", opening("Hitherto")),
+        ("user", ASKED),
+        ("assistant", LOOKS),
+        ("command", "ls"),
+        ("output", "barn.txt"),
+        ("assistant", LOOKED),
+        ("user", AGAIN),
+        ("assistant", PAINTED),
+    ]
 
 
 def test_only_what_has_changed_is_read_again(program: Program, shell: Shell) -> None:

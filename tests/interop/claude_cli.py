@@ -27,7 +27,7 @@ from hitherto.presentation.plain_conversation import opening
 from tests.claude.transcripts import Writer, session_id
 from tests.cli.shell import Shell
 from tests.interop import continuing
-from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
+from tests.interop.continuing import AGAIN, ASKED, LOOKED, LOOKS, PAINTED, PICTURE, SUMMARY, continued
 from tests.interop.messages_server import Json, MessagesServer, serving
 from tests.support.homes import Home
 from tests.support.waits import LIMIT
@@ -287,9 +287,19 @@ def test_a_session_continued_in_claude_is_resumed_with_the_earlier_turns(
     shell = Shell(tmp_path)
     told = continued(shell, continuing.made(shell, cli.cwd), "claude")
     assert told["fidelity"] == "replayed"
-    assert joined(cli.resume(told["command"][-1], "And now?")) == [
+    said = cli.resume(told["command"][-1], "And now?")
+    picture, called, answered = (
+        json.loads(text) for _, texts in said for text in texts if text.startswith("{")
+    )
+    assert picture["source"]["data"] == PICTURE
+    assert (called["name"], called["input"]) == ("Bash", {"command": "ls"})
+    assert answered["tool_use_id"] == called["id"]
+    assert answered["content"] == [{"type": "text", "text": "barn.txt"}]
+    words = [(role, [text for text in texts if not text.startswith("{")]) for role, texts in said]
+    assert joined([(role, texts) for role, texts in words if texts]) == [
         ("user", f"{opening('Hitherto')}\n{ASKED}"),
-        ("assistant", ANSWERED),
+        ("assistant", LOOKS),
+        ("assistant", LOOKED),
         ("user", AGAIN),
         ("assistant", PAINTED),
         ("user", "And now?"),

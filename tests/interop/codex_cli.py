@@ -6,6 +6,7 @@ What it asks the model is what it takes for the conversation.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
@@ -18,11 +19,13 @@ import pytest
 
 from hitherto.model import CONTINUES
 from hitherto.presentation.plain_conversation import opening
+from hitherto.sources.codex.source import CodexSource
 from tests.cli.shell import Shell
 from tests.interop import continuing
-from tests.interop.continuing import AGAIN, ANSWERED, ASKED, PAINTED, SUMMARY, continued
+from tests.interop.continuing import AGAIN, ASKED, LOOKED, LOOKS, PAINTED, PICTURE, SUMMARY, continued
 from tests.interop.packages import CODEX, NODE, install
 from tests.interop.responses_server import Json, ResponsesServer, call, message, serving
+from tests.sources.census import assert_counted
 from tests.support.waits import LIMIT
 
 Said = list[tuple[str, str]]
@@ -159,12 +162,19 @@ def test_a_session_continued_in_codex_is_resumed_with_the_earlier_turns(
     assert told["fidelity"] == "replayed"
     assert codex.resume(told["command"][-1], "And now?") == [
         ("user", opening("Hitherto")),
-        ("user", ASKED),
-        ("assistant", ANSWERED),
+        ("user", f"\n{ASKED}"),
+        ("assistant", LOOKS),
+        ("assistant", LOOKED),
         ("user", AGAIN),
         ("assistant", PAINTED),
         ("user", "And now?"),
     ]
+    items = codex.server.requests[-1]["input"]
+    called, answered = (item for item in items if item["type"].startswith("function_call"))
+    assert (called["name"], json.loads(called["arguments"])) == ("exec_command", {"cmd": "ls"})
+    assert answered["call_id"] == called["call_id"]
+    assert answered["output"].endswith("barn.txt")
+    assert PICTURE in json.dumps(items)
 
 
 def test_a_session_continued_in_codex_is_listed_and_shown_there(codex: CommandLine, shell: Shell) -> None:
@@ -173,8 +183,9 @@ def test_a_session_continued_in_codex_is_listed_and_shown_there(codex: CommandLi
     assert (listed["id"], listed["cwd"]) == (told["command"][-1], str(codex.cwd))
     assert listed["preview"] == ASKED
     assert shown(codex, listed["id"]) == [
-        ("user", ASKED),
-        ("assistant", ANSWERED),
+        ("user", f"{ASKED}\n"),
+        ("assistant", LOOKS),
+        ("assistant", LOOKED),
         ("user", AGAIN),
         ("assistant", PAINTED),
     ]
@@ -221,6 +232,29 @@ def test_sessions_of_codex_are_read_as_it_lists_and_shows_them(codex: CommandLin
         )
         assert ours["created_at"] // 1000 == theirs["createdAt"]
         assert taken_in(shell, f"codex:{name}") == shown(codex, name)
+
+
+def test_pictures_that_it_was_given_or_looked_at_are_kept_and_every_record_is_counted(
+    codex: CommandLine, shell: Shell
+) -> None:
+    path = codex.cwd / "dot.png"
+    path.write_bytes(base64.b64decode(PICTURE))
+    look = call("view_image", {"path": str(path)})
+    codex.server.answer = lambda request: [look if "LOOK" in str(request["input"][-1]) else message("A dot.")]
+    begun = codex.run("--skip-git-repo-check", "--json", "What is it?", "-i", str(path))
+    codex.resume(begun[0]["thread_id"], "LOOK again")
+    shell.ok("sync")
+    parts = [
+        part
+        for entry in shell.ok("show", f"codex:{begun[0]['thread_id']}", "--all", "--json").json["entries"]
+        for part in entry["parts"]
+    ]
+    pictures = [part for part in parts if part["type"] == "image"]
+    results = [part["content"] for part in parts if part["type"] == "tool_result"]
+    assert [part["data"] for part in (*pictures, *results[0])] == [PICTURE, PICTURE]
+    source = CodexSource(codex.home)
+    for found in source.find():
+        assert_counted(found, source.read(found, None))
 
 
 def taken_in(shell: Shell, session: str) -> Said:

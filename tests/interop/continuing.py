@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hitherto.model import LOCAL, Draft, Text, Thought, ToolCall, ToolResult
+from hitherto.model import LOCAL, Draft, Image, Text, Thought, ToolCall, ToolResult
 from hitherto.service import Sessions
 from tests.cli.shell import Shell
 
 ASKED = "First \u2028 question \u0085 here, \U0001f40e"
-ANSWERED = 'I look.\n\n[Bash: {"command": "ls"}]\n\n[Bash answered: barn.txt]\n\nThere is a barn.'
+LOOKS, LOOKED = "I look.", "There is a barn."
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A dot, as PNG."""
 AGAIN = "Paint it"
 PAINTED = "It is red."
 SUMMARY = "They looked at a barn."
@@ -23,16 +25,16 @@ def saying(role: Any, *parts: Any) -> Draft:
 
 
 def made(shell: Shell, cwd: Path, *, compacted: bool = False) -> str:
-    """A session of two turns, with a thought and a tool; the first of them may stand as a summary."""
+    """A session of two turns, with a picture, a thought and a tool; the first of them may stand as a summary."""
 
     async def make(sessions: Sessions) -> str:
         session = await sessions.create(LOCAL, cwd=str(cwd), title="The barn")
         call = ToolCall(id="1", name="Bash", input={"command": "ls"})
         first = [
-            saying("user", ASKED),
-            saying("assistant", Thought(text="Hm."), "I look.", call),
+            saying("user", ASKED, Image(mime_type="image/png", data=PICTURE)),
+            saying("assistant", Thought(text="Hm."), LOOKS, call),
             saying("tool", ToolResult(id="1", content=(Text(text="barn.txt"),))),
-            saying("assistant", "There is a barn."),
+            saying("assistant", LOOKED),
         ]
         await sessions.append(LOCAL, session.id, first)
         if compacted:

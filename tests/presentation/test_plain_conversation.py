@@ -28,7 +28,8 @@ def said(role: Role, *parts: Part | str, at: int = 0, model: str | None = None, 
 
 
 def texts(*entries: Entry) -> list[tuple[str, str]]:
-    return [(turn.side, turn.text) for turn in plain_conversation(entries).turns]
+    turns = plain_conversation(entries).turns
+    return [(turn.side, turn.text) for turn in turns if isinstance(turn, Turn)]
 
 
 CALL = ToolCall(id="1", name="Bash", input={"command": "ls"})
@@ -130,9 +131,10 @@ def test_of_a_long_conversation_the_newest_turns_are_told_and_the_rest_is_summar
     assert "Hodge" in found.summary
     assert len(found.summary) < 20_000
     assert 2 <= len(found.turns) < 60
-    assert [turn.text for turn in found.turns] == [
+    assert [turn.text for turn in found.turns if isinstance(turn, Turn)] == [
         entry.parts[0].text for entry in entries[-len(found.turns) :] if isinstance(entry.parts[0], Text)
     ]
+    assert isinstance(found.turns[0], Turn)
     assert found.turns[0].side == "user"
     assert plain_conversation(entries, largest=10_000) == found
     assert plain_conversation(entries).summary == "- They chose the colour red for Hodge's barn."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,24 +17,29 @@ from hitherto.model import (
     CONTINUES,
     LOCAL,
     Draft,
+    Image,
     Json,
+    Part,
     Role,
     Text,
+    Thought,
     ToolCall,
     ToolResult,
     plain_text,
 )
+from hitherto.presentation.labels import result_text
 from hitherto.service import Sessions
 from hitherto.sources import AGENTS
-from hitherto.sources.handoff.continue_ import TARGETS, Continuation, Continued
+from hitherto.sources.handoff.continue_ import TARGETS, Continuation, Continued, Tell
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import Sync
 from tests.claude import transcripts
 from tests.sources.agent_home import House
+from tests.sources.gemini import gemini_files
 
 NEW = "019a8c0e-3333-7000-8000-000000000001"
 NOON = 1_794_744_000_000
-ANSWERED = 'I look.\n\n[Bash: {"command": "ls"}]\n\n[Bash answered: barn.txt]\n\nIt is red.'
+PICTURE = Image(mime_type="image/png", data="aGk=")
 
 
 class Desk:
@@ -53,11 +58,13 @@ class Desk:
             await self.sessions.append(LOCAL, made.id, drafts)
         return made.id
 
-    async def continue_session(self, session: str, agent: str, cwd: str | None = None) -> Continued:
+    async def continue_session(
+        self, session: str, agent: str, cwd: str | None = None, tell: Tell = lambda _: None
+    ) -> Continued:
         ledger = Ledger(self.folder / "data" / "ledger.db")
         try:
             going = Continuation(self.sessions, LOCAL, ledger, now=lambda: NOON, new_id=lambda: NEW)
-            return await going.continue_session(session, agent, cwd)
+            return await going.continue_session(session, agent, cwd, tell)
         finally:
             ledger.close()
 
@@ -72,7 +79,12 @@ class Desk:
 
     async def context(self, session: str) -> list[tuple[str, str]]:
         page = await self.sessions.history(LOCAL, session, limit=10_000)
-        return [(entry.role, plain_text(entry)) for entry in page.entries if not entry.meta.get("meta")]
+        said = [entry for entry in page.entries if not entry.meta.get("meta")]
+        return [(entry.role, plain_text(entry)) for entry in said if plain_text(entry)]
+
+    async def parts(self, session: str) -> list[Part]:
+        page = await self.sessions.history(LOCAL, session, limit=10_000)
+        return [part for entry in page.entries for part in entry.parts]
 
     async def meta(self, session: str) -> Json:
         return (await self.sessions.get(LOCAL, session)).meta
@@ -80,13 +92,16 @@ class Desk:
     def files(self) -> dict[str, str]:
         """All files of both agents, and what is in them."""
         house = House(self.folder, self.sessions, AGENTS["claude"].at(self.folder))
-        return {**house.hashes(self.folder / "claude"), **house.hashes(self.folder / "codex")}
+        folders = ("claude", "codex", "gemini/.gemini/tmp")
+        found = {path: sum for name in folders for path, sum in house.hashes(self.folder / name).items()}
+        return {path: sum for path, sum in found.items() if not path.endswith(".project_root")}
 
 
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "gemini"))
     monkeypatch.setenv("TZ", "UTC")
     async with hitherto.open(f"sqlite:///{tmp_path / 'store.db'}") as sessions:
         yield Desk(tmp_path, sessions)
@@ -114,28 +129,48 @@ TALK = (
 )
 
 
+CALL = f"call_{NEW.replace('-', '')}_2"
+TOOLS = {
+    "claude": ("Bash", {"command": "ls"}),
+    "codex": ("exec_command", {"cmd": "ls"}),
+    "gemini": ("run_shell_command", {"command": "ls"}),
+}
+
+
 @pytest.mark.parametrize("agent", TARGETS)
 async def test_what_is_written_is_read_back_as_it_was_said(desk: Desk, agent: str) -> None:
     session = await desk.session(*TALK)
     done = await desk.continue_session(session, agent)
-    assert (done.fidelity, done.messages, done.continued) == ("replayed", 3, f"{agent}:{NEW}")
-    said = [
-        ("user", "Look \u2028 at the barn"),
-        ("assistant", ANSWERED),
-        ("user", "Blue instead: sk-ant-api03-secret"),
+    assert (done.fidelity, done.messages, done.continued) == ("replayed", 4, f"{agent}:{NEW}")
+    said = await desk.context(done.continued)
+    assert [text for role, text in said if role != "tool"] == [
+        "Look \u2028 at the barn",
+        "I look.",
+        "It is red.",
+        "Blue instead: sk-ant-api03-secret",
     ]
-    assert await desk.context(done.continued) == said
+    parts = await desk.parts(done.continued)
+    (call,) = (part for part in parts if isinstance(part, ToolCall))
+    (result,) = (part for part in parts if isinstance(part, ToolResult))
+    assert (call.name, call.input) == TOOLS[agent]
+    assert (result.id, result.is_error) == (call.id, False)
+    assert result_text(result).endswith("barn.txt")
     assert written(done).stat().st_mode & 0o777 == 0o600
     assert list(desk.files()) == [str(written(done))]
 
 
 async def test_claudes_own_functions_read_it_back(desk: Desk) -> None:
     await desk.continue_session(await desk.session(*TALK), "claude")
-    said = [(one.type, one.message["content"]) for one in get_session_messages(NEW, directory=desk.work)]
+    said = [one.message["content"] for one in get_session_messages(NEW, directory=desk.work)]
+    given = {"id": CALL, "name": "Bash", "input": {"command": "ls"}}
+    answer = {"tool_use_id": CALL, "content": [{"type": "text", "text": "barn.txt"}], "is_error": False}
     assert said == [
-        ("user", "Look \u2028 at the barn"),
-        ("assistant", [{"type": "text", "text": ANSWERED}]),
-        ("user", "Blue instead: sk-ant-api03-secret"),
+        "Look \u2028 at the barn",
+        [{"type": "text", "text": "I look."}],
+        [{"type": "tool_use", **given}],
+        [{"type": "tool_result", **answer}],
+        [{"type": "text", "text": "It is red."}],
+        "Blue instead: sk-ant-api03-secret",
     ]
     info = get_session_info(NEW, directory=desk.work)
     assert info is not None
@@ -148,7 +183,63 @@ async def test_codex_files_it_by_day(desk: Desk) -> None:
     assert done.path == str(expected)
 
 
-@pytest.mark.parametrize(("agent", "command"), [("claude", "claude --resume"), ("codex", "codex resume")])
+@pytest.mark.parametrize("agent", TARGETS)
+async def test_what_is_left_behind_is_told_before_anything_is_written(desk: Desk, agent: str) -> None:
+    looked = ToolResult(id="2", content=(Text(text="x" * 20_000), PICTURE))
+    parts = (
+        Thought(text="Hm."),
+        ToolCall(id="1", name="Hologram"),
+        ToolCall(id="2", name="Bash", input={"command": "ls"}),
+    )
+    notified = Draft(
+        role="system", parts=(Text(text="The subagent is done."),), meta={"origin": "task-notification"}
+    )
+    body = Draft(
+        role="system", parts=(Text(text="Do as the skill says."),), meta={"meta": True, "body": True}
+    )
+    talk = (
+        Draft(role="user", parts=(Text(text="See"), PICTURE)),
+        Draft(role="assistant", parts=parts),
+        Draft(role="tool", parts=(ToolResult(id="1"), looked)),
+        notified,
+        body,
+    )
+    session, told = await desk.session(*talk), list[str]()
+
+    def tell(sentences: Sequence[str]) -> None:
+        assert desk.files() == {}
+        told.extend(sentences)
+
+    done = await desk.continue_session(session, agent, tell=tell)
+    expected = ["1 thought is left out", "1 tool call is told as text", "1 result is shortened"]
+    pictures = 2 if agent != "gemini" else 1
+    assert sorted(told) == sorted([*expected, *(["1 picture is only named"] if pictures == 1 else [])])
+    assert done.left_behind == tuple(told)
+    data = written(done).read_text()
+    assert data.count("aGk=") == pictures + (agent == "codex")  # which tells of a prompt twice
+    assert "The subagent is done." in data
+    assert "Do as the skill says." in data
+    there = [part for part in await desk.parts(done.continued) if isinstance(part, Image)]
+    assert [part.data for part in there] == ["aGk="]
+
+
+async def test_gemini_finds_its_project_by_what_it_has_noted(desk: Desk) -> None:
+    home = desk.folder / "gemini" / ".gemini"
+    gemini_files.mark(home, "barn-7", str(desk.work))
+    done = await desk.continue_session(await desk.session(*TALK), "gemini")
+    assert written(done).parent == home / "tmp" / "barn-7" / "chats"
+    other = desk.folder / "A Barn"
+    other.mkdir()
+    gemini_files.mark(home, "a-barn", "/elsewhere")
+    again = await desk.continue_session(await desk.session(*TALK, cwd=str(other)), "gemini")
+    assert (written(again).parent.parent / ".project_root").read_text() == str(other)
+    assert written(again).parent.parent.name == "a-barn-1"
+
+
+@pytest.mark.parametrize(
+    ("agent", "command"),
+    [("claude", "claude --resume"), ("codex", "codex resume"), ("gemini", "gemini --resume")],
+)
 async def test_the_command_opens_it_in_its_folder(desk: Desk, agent: str, command: str) -> None:
     done = await desk.continue_session(await desk.session(*TALK), agent)
     assert done.shell == f"cd '{desk.work}' && {command} {NEW}"
@@ -213,9 +304,11 @@ async def test_a_compacted_session_goes_on_from_its_summary(desk: Desk, agent: s
     await desk.sessions.append(LOCAL, session, TALK[4])
     done = await desk.continue_session(session, agent)
     assert (done.fidelity, done.messages) == ("summarised", 1)
-    (summary, prompt) = (await desk.context(done.continued))[-2:]
-    assert summary == ("system", "They looked at a barn.")
-    assert prompt == ("user", "Blue instead: sk-ant-api03-secret")
+    said = await desk.context(done.continued)
+    assert said[-1] == ("user", "Blue instead: sk-ant-api03-secret")
+    # Gemini CLI has no place for a summary but a note to its model.
+    assert agent == "gemini" or said[-2] == ("system", "They looked at a barn.")
+    assert b"They looked at a barn." in written(done).read_bytes()
 
 
 @pytest.mark.parametrize("agent", TARGETS)

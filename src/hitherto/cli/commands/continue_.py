@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import click
 
 from hitherto.cli.command import command, session_argument
@@ -17,8 +20,8 @@ from hitherto.sources.sync.ledger import Ledger
 
 FIDELITY = {
     "native": "native: this session already belongs to {agent}",
-    "replayed": "replayed: {messages} copied as text into a new {agent} session",
-    "summarised": "summarised: a summary and the last {messages} copied as text into a new {agent} session",
+    "replayed": "replayed: {messages} copied into a new {agent} session",
+    "summarised": "summarised: a summary and the last {messages} copied into a new {agent} session",
 }
 """How each kind of copy is described."""
 
@@ -43,17 +46,16 @@ async def run(
 ) -> None:
     """Continue a session in another agent.
 
-    Writes a new transcript for that agent, with the conversation so far as plain text, and prints the command that opens
-    it. Existing files of the agent are never changed. Stderr shows how complete the copy is: native, replayed or
-    summarised.
+    Writes a new transcript for that agent, with the conversation so far, and prints the command that opens it. Existing files
+    of the agent are never changed. Stderr shows, before anything is written, what cannot be carried over, and then how
+    complete the copy is: native, replayed or summarised.
     """
     settings = read_settings()
     ledger = Ledger(settings.data_dir / f"sources-{sessions.admin.store_id}.db")
     try:
         found = await named_session(sessions, session)
-        done = await Continuation(sessions, LOCAL, ledger, raw=settings.raw_budget > 0).continue_session(
-            found, agent, cwd
-        )
+        going = Continuation(sessions, LOCAL, ledger, raw=settings.raw_budget > 0)
+        done = await going.continue_session(found, agent, cwd, partial(_tell, out))
     finally:
         ledger.close()
     if not out.json:
@@ -66,7 +68,15 @@ async def run(
         out.line(done.shell)
 
 
+def _tell(out: Output, left_behind: Sequence[str]) -> None:
+    if not out.json:
+        for sentence in left_behind:
+            out.note(f"not carried over in full: {sentence}")
+
+
 def fidelity_sentence(done: Continued) -> str:
     """How faithful it is."""
     messages = formats.counted(done.messages, "message")
+    if done.tool_calls:
+        messages += f" and {formats.counted(done.tool_calls, 'tool call')}"
     return FIDELITY[done.fidelity].format(agent=done.agent, messages=messages)

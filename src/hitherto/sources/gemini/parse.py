@@ -269,7 +269,7 @@ SHELL = "run_shell_command"
 ENDED = frozenset({"success", "error", "cancelled"})
 """States of a call that has a result."""
 _EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
-INJECTED = ("<session_context>", "<hook_context>")
+INJECTED = ("<session_context>", "<hook_context>", "<additional_context>")
 """Beginnings of texts that the program inserted in the user's name."""
 
 

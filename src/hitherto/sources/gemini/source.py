@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from hitherto.sources.shared.files import path_meta, path_of, raw_copies
 NAME = "gemini"
 LOG, DOCUMENT = ".jsonl", ".json"
 PREFIX = "session-"
+MARK = ".project_root"
+"""The file in a project's folder that names where the project is."""
+_SLUG = re.compile(r"[\w-][\w.-]*", re.ASCII)
 
 
 class Transcript(msgspec.Struct, frozen=True, gc=False):
@@ -90,13 +94,28 @@ class GeminiSource(msgspec.Struct, frozen=True):
 
     def _folder(self, project: Path) -> str | None:
         """The folder that a project is in: its mark says so, or the list of projects; older ones are named by a hash."""
-        marked = _text(project / ".project_root").strip()
+        marked = _text(project / MARK).strip()
         if marked.startswith("/"):
             return marked
         folders = _projects(self.home / "projects.json")
         by_name = {name: folder for folder, name in folders.items() if isinstance(name, str)}
         by_hash = {hashlib.sha256(folder.encode()).hexdigest(): folder for folder in folders}
         return by_name.get(project.name) or by_hash.get(project.name)
+
+
+def project_folder(home: Path, cwd: str) -> Path:
+    """The folder that Gemini CLI has for a project, or else the one to make for it, which has to be marked."""
+    tmp = home / "tmp"
+    named = _projects(home / "projects.json").get(cwd)
+    if isinstance(named, str) and _SLUG.fullmatch(named):
+        return tmp / named
+    there = {path.name for path in tmp.iterdir()} if tmp.is_dir() else set[str]()
+    for name in sorted(there):
+        if _text(tmp / name / MARK).strip() == cwd:
+            return tmp / name
+    slug = re.sub(r"[^a-z0-9]+", "-", Path(cwd).name.lower()).strip("-") or "project"
+    names = (slug, *(f"{slug}-{number}" for number in range(1, len(there) + 2)))
+    return tmp / next(name for name in names if name not in there)
 
 
 def _projects(path: Path) -> Json:
