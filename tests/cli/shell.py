@@ -137,7 +137,7 @@ class Shell:
             target = slave if stdout is None else undo.enter_context(stdout.open("wb"))
             process = subprocess.Popen(
                 (sys.executable, "-c", TAKE_TERMINAL, *PROGRAM, *arguments),
-                env=self.environment({"TERM": "xterm-256color", **(env or {})}),
+                env=self.environment({"TERM": "xterm-256color", "PAGER": "cat", **(env or {})}),
                 cwd=self.folder,
                 stdin=slave,
                 stdout=target,

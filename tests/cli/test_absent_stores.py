@@ -47,6 +47,7 @@ CHANGING = (
     ("prune", "--keep", "1"),
     ("resume", "0"),
     ("page",),
+    ("open", "0"),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
@@ -98,6 +99,7 @@ COMMANDS: dict[str, CommandRow] = {
     "page": CommandRow(
         "hitherto.cli.commands.page", "Print a sign-in link to the web page of a running server."
     ),
+    "open": CommandRow("hitherto.cli.commands.open", "Open a session on the web page, in your browser."),
     "acp": CommandRow("hitherto.cli.commands.acp", "Run as an ACP agent, for editors."),
     "mcp": CommandRow(
         "hitherto.cli.commands.mcp", "Run as an MCP server, so that agents can search your history."
@@ -119,6 +121,17 @@ class Commands(click.Group):
             return None
         found: click.Command = import_module(COMMANDS[cmd_name].module).run
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], COMMANDS, n=3, cutoff=0.5)
+            if near and args[0] not in COMMANDS:
+                raise click.UsageError(f"{error.message} Did you mean {_either(near)}?", ctx) from None
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -146,6 +159,11 @@ class Commands(click.Group):
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that reports every failure
             code = exit_codes.report(error)
         sys.exit(code if isinstance(code, int) else exit_codes.OK)
+
+
+def _either(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 @click.command(

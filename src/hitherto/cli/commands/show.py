@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from hitherto.cli.command import command, session_argument
 from hitherto.cli.options.session_ids import named_session
-from hitherto.cli.terminal.entries import MARK_STYLE, Styled, print_entry, write
+from hitherto.cli.options.values import no_pager_option
+from hitherto.cli.terminal.entries import MARK_STYLE, Styled, write
 from hitherto.cli.terminal.output import Output, clean
+from hitherto.cli.terminal.transcript import print_entry
 from hitherto.limits import HISTORY_PAGE
 from hitherto.model import (
     CONTINUED_IN,
@@ -36,7 +38,7 @@ EVERY_BRANCH = "all"
 
 @command(
     "hitherto show 019a8c0e",
-    "hitherto show 019a8c0e --all | less",
+    "hitherto show %3 --all",
     "hitherto show 019a8c0e --around ENTRY --limit 10",
     "hitherto show claude:3d2a7a53 --branch 1",
     opens="read",
@@ -61,6 +63,7 @@ EVERY_BRANCH = "all"
     help="Show another branch of a synced session, by its number or id; `all` shows every branch after the conversation.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show all messages, regardless of --limit.")
+@no_pager_option
 async def run(
     sessions: Sessions,
     out: Output,
@@ -69,10 +72,13 @@ async def run(
     view: View,
     limit: int,
     everything: bool,
+    no_pager: bool,
     branch: str | None,
     **anchors: str | None,
 ) -> None:
     """Show a session, what it used and cost, and its messages, by default the last 20. Behind each turn stands what it used.
+
+    On a terminal, Markdown, code and diffs are rendered, and a pager shows what does not fit: that of PAGER, else less.
 
     A session of another agent may have branches beside its conversation: what was rewound, edited or resumed elsewhere.
     """
@@ -83,7 +89,8 @@ async def run(
     if branch == EVERY_BRANCH:
         if everything or any(anchors.values()):
             raise click.UsageError(f"--branch {EVERY_BRANCH} cannot be combined with --all or an entry")
-        await _show_tree(sessions, out, shown, used, view, known)
+        with out.paged(wanted=not no_pager):
+            await _show_tree(sessions, out, shown, used, view, known)
         return
     checkpoint = None if branch is None else (await sessions.branches.resolve(LOCAL, session_id, branch)).id
     if everything:
@@ -107,8 +114,9 @@ async def run(
     if out.json:
         out.document(_document(shown, used, view, page, known))
     else:
-        print_page(out, shown, page, used)
-        _note_branches(out, known, page.branch)
+        with out.paged(wanted=not no_pager):
+            print_page(out, shown, page, used)
+            _note_branches(out, known, page.branch)
 
 
 async def _show_tree(

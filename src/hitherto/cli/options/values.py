@@ -13,6 +13,8 @@ from hitherto.errors import InvalidInput
 from hitherto.ids import now_ms
 from hitherto.values.days import DAY_MS, day_number, day_text
 
+no_pager_option = click.option("--no-pager", is_flag=True, help="Print everything at once on a terminal too.")
+
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS, "w": 7 * DAY_MS}
 _DURATION = re.compile(r"([0-9]{1,9})\s*([smhdw])", re.IGNORECASE)
 _SIZE = re.compile(r"([0-9]{1,15})(\.[0-9]{1,6})?\s*([KMGT]?)(i?)B?", re.IGNORECASE)

@@ -106,13 +106,6 @@ def one_line(text: str) -> str:
     return line if len(line) <= ONE_LINE else f"{line[: ONE_LINE - 1]}…"
 
 
-def print_entry(out: Output, entry: Entry) -> None:
-    """Print a message with its heading."""
-    write(out, *heading(entry, local=out.terminal))
-    for styled in body(entry):
-        write_indented(out, styled)
-
-
 def write(out: Output, *pieces: Styled) -> None:
     """Print a line."""
     if not out.terminal:
