@@ -25,11 +25,14 @@ def test_the_entry_is_complete_and_of_this_version() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", entry["version"])
     assert all(entry[name] for name in ("name", "description", "authors", "license"))
     uvx = entry["distribution"]["uvx"]
-    assert uvx == {"package": f"hitherto[models]=={entry['version']}", "cmd": "hitherto", "args": ["acp"]}
+    # The command is that of the package: some versions of the registry's schema allow no other.
+    assert uvx == {"package": f"hitherto[models]=={entry['version']}", "args": ["acp"]}
+    assert set(entry) <= {"id", "name", "version", "description", "authors", "license", "distribution"}
     assert len(entry["description"]) <= 200
 
 
 def test_the_icon_is_small_square_and_of_the_colour_of_the_text() -> None:
+    assert "<!--" not in (FOLDER / "icon.svg").read_text()
     icon = ElementTree.parse(FOLDER / "icon.svg").getroot()  # noqa: S314 - it is our own
     assert icon.tag == f"{SVG}svg"
     assert (icon.get("width"), icon.get("height"), icon.get("viewBox")) == ("16", "16", "0 0 16 16")

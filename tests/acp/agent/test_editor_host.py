@@ -306,3 +306,36 @@ async def test_an_editor_without_rights_on_this_machine_still_reads_its_own_file
     assert not offered & {"write_file", "edit_file", "list_files", "search_files", "run_command"}
     assert "of the client" in str(provider.requests[1]["messages"])
     assert "of this machine" not in str(provider.requests[1]["messages"])
+
+
+async def test_the_instructions_of_a_client_reach_the_model_and_are_kept_until_it_gives_others(
+    tmp_path: Path, provider: Provider
+) -> None:
+    def saying(mode: str, text: str) -> Json:
+        return {"mode": mode, "content": [{"type": "text", "text": text}]}
+
+    async with editor(tmp_path, provider) as agent:
+        session = await agent.new(tmp_path, systemPrompt=saying("append", "Speak like a pirate."))
+        await agent.prompt(session, "Hi")
+        for wrong in (
+            saying("prepend", "x"),
+            saying("append", " "),
+            {"mode": "append", "content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}]},
+        ):
+            with pytest.raises(Refusal) as refused:
+                await agent.new(tmp_path, systemPrompt=wrong)
+            assert refused.value.code == -32602
+        assert len((await agent.call("session/list"))["sessions"]) == 1
+    async with editor(tmp_path, provider) as agent:
+        await agent.load(session, tmp_path)
+        await agent.prompt(session, "And now?")
+        await agent.load(session, tmp_path, systemPrompt=saying("override", "Be brief."))
+        await agent.prompt(session, "Now?")
+    appended, kept, replaced = (
+        str(request["system"]) for request in provider.requests if "system" in request
+    )
+    assert "kept by Hitherto" in appended
+    assert "Speak like a pirate." in appended
+    assert kept == appended
+    assert "Be brief." in replaced
+    assert not any(said in replaced for said in ("pirate", "kept by Hitherto"))

@@ -22,9 +22,11 @@ from hitherto.acp.protocol.options import (
     ChosenOptions,
     choose,
     chosen_options,
+    instructed,
     options,
     options_meta,
 )
+from hitherto.acp.protocol.params import SystemPrompt
 from hitherto.acp.protocol.session_rows import meta_fields
 from hitherto.acp.protocol.times import rfc3339
 from hitherto.acp.protocol.tool_calls import content_of
@@ -221,6 +223,13 @@ class SessionDisplay:
             chosen = choose(self.known.chosen, option, value, self._available_options)
             await self._sessions.catalog.set_own_meta(self._who, self.target, options_meta(chosen))
             self.known.chosen = chosen
+
+    async def instruct(self, given: SystemPrompt | None) -> None:
+        """Keep the client's instructions for the model with the session; without any, it keeps those that it has."""
+        if given is not None and (chosen := instructed(self.known.chosen, given)) != self.known.chosen:
+            async with self._lock:
+                await self._sessions.catalog.set_own_meta(self._who, self.target, options_meta(chosen))
+                self.known.chosen = chosen
 
     async def show_message(self, text: str) -> None:
         """Show a message that is not part of the conversation."""

@@ -8,8 +8,8 @@ from hitherto.acp.agent.session import AttachedSession
 from hitherto.acp.protocol.entry_bytes import read_stored, value_of
 from hitherto.acp.protocol.kept_updates import is_answer_to, is_shown_as
 from hitherto.acp.protocol.mcp_servers import servers_of
-from hitherto.acp.protocol.options import ChosenOptions, modes, options
-from hitherto.acp.protocol.params import NamedSession, NewSession, OpenSession
+from hitherto.acp.protocol.options import ChosenOptions, instructed, modes, options
+from hitherto.acp.protocol.params import NamedSession, NewSession, OpenSession, SystemPrompt
 from hitherto.acp.protocol.session_rows import NOWHERE
 from hitherto.errors import EntryNotFound, InvalidInput
 from hitherto.model import Json, Session
@@ -25,6 +25,7 @@ async def new_session(connection: Connection, params: NewSession) -> Then:
     """`session/new`: stored at once, since clients start another process before the first prompt; listed when something is
     said in it."""
     directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
+    check_instructions(params.system_prompt)
     with connection.reserve():
         session = await connection.sessions.create(
             connection.who,
@@ -34,6 +35,7 @@ async def new_session(connection: Connection, params: NewSession) -> Then:
             **await folder_project(connection, params.cwd),
         )
         attached = await connection.attach(session, normal_cwd(params.cwd), directories, servers)
+        await attached.display.instruct(params.system_prompt)
     return Then({"sessionId": session.id, **session_state(connection, attached.chosen)}, attached.begin)
 
 
@@ -69,6 +71,7 @@ async def resume_session(connection: Connection, params: OpenSession) -> Then:
 async def fork_session(connection: Connection, params: OpenSession) -> Then:
     """`session/fork`: a new session that shares this one's history, all of it or up to a message."""
     directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
+    check_instructions(params.system_prompt)
     at = params.meta.get(FORK_AT)
     if at is not None and not isinstance(at, str):
         raise InvalidInput(f"{FORK_AT} must be the id of a message")
@@ -76,6 +79,7 @@ async def fork_session(connection: Connection, params: OpenSession) -> Then:
         session = await make_fork(connection, params, at)
         session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
         attached = await connection.attach(session, session.cwd, directories, servers)
+        await attached.display.instruct(params.system_prompt)
     await attached.display.skip()
     return Then({"sessionId": session.id, **session_state(connection, attached.chosen)}, attached.begin)
 
@@ -151,6 +155,7 @@ async def _open_session(connection: Connection, params: OpenSession) -> tuple[At
     The folders that the client names are those that the session has from then on.
     """
     directories, servers = check_directories(params.additional_directories), servers_of(params.mcp_servers)
+    check_instructions(params.system_prompt)
     session: Session = await connection.sessions.get(connection.who, params.session_id)
     cwd = await check_cwd(connection, session, params.cwd)
     known = connection.attached.get(session.id)
@@ -161,7 +166,15 @@ async def _open_session(connection: Connection, params: OpenSession) -> tuple[At
     if session.additional_directories != directories:
         session = await connection.sessions.catalog.set_directories(connection.who, session.id, directories)
     with connection.reserve(session.id):
-        return await connection.attach(session, cwd, directories, servers), True
+        attached = await connection.attach(session, cwd, directories, servers)
+    await attached.display.instruct(params.system_prompt)
+    return attached, True
+
+
+def check_instructions(given: SystemPrompt | None) -> None:
+    """Raise `InvalidInput` for instructions that cannot be used, before anything is made or opened."""
+    if given is not None:
+        instructed(ChosenOptions(), given)
 
 
 def _answer(connection: Connection, attached: AttachedSession, fresh: bool) -> Then:

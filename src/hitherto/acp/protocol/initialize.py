@@ -23,6 +23,7 @@ CAPABILITIES: dict[str, Any] = {
         "close": {},
         "delete": {},
         "additionalDirectories": {},
+        "systemPrompt": {"mode": {"override": {}}},
         "fork": {},
         "archive": {},
         "title": {},

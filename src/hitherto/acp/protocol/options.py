@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
+from hitherto.acp.protocol.content import parts_of
+from hitherto.acp.protocol.params import SystemPrompt
 from hitherto.engine import Choices
 from hitherto.errors import InvalidInput
-from hitherto.model import OWN, Json, Session
+from hitherto.model import OWN, Json, Session, Text
 from hitherto.permissions import MODES, Mode
 
 META_KEY = f"{OWN}choices"
@@ -15,6 +17,8 @@ META_KEY = f"{OWN}choices"
 TRACE = {"traceparent": 128, "tracestate": 512, "baggage": 8192}
 """Trace fields that are passed on, and their maximum length. Others are ignored: a prompt must not fail because of them."""
 DEFAULT_MODEL = "default"
+PROMPT_MODES = ("append", "override")
+SYSTEM_PROMPT_CHARS = 100_000
 
 MODE_NAMES: dict[Mode, tuple[str, str]] = {
     "default": ("Ask", "Asks before it changes anything or runs a command."),
@@ -48,11 +52,13 @@ class AvailableOptions(msgspec.Struct, frozen=True):
 
 
 class ChosenOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The chosen options; None means the engine's default."""
+    """The chosen options, and the instructions of the client; None means the engine's default."""
 
     model: str | None = None
     mode: Mode = "default"
     thinking: str | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
 
 
 def chosen_options(session: Session) -> ChosenOptions:
@@ -83,6 +89,28 @@ def choose(
     if option == "mode":
         return replace(chosen, mode=value)
     return replace(chosen, **{option: None if value == "default" else value})
+
+
+def instructed(chosen: ChosenOptions, given: SystemPrompt) -> ChosenOptions:
+    """The choices with the instructions of a client. Raises `InvalidInput` if they cannot be used."""
+    parts = parts_of(given.content)
+    if given.mode not in PROMPT_MODES:
+        raise InvalidInput(
+            f"unknown mode {given.mode!r:.100} of systemPrompt: use {' or '.join(PROMPT_MODES)}"
+        )
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    if len(texts) < len(parts) or not (text := "\n\n".join(texts).strip()):
+        raise InvalidInput("systemPrompt must be text")
+    if len(text) > SYSTEM_PROMPT_CHARS:
+        raise InvalidInput(
+            f"systemPrompt has {len(text)} characters; at most {SYSTEM_PROMPT_CHARS} are allowed"
+        )
+    replaced = given.mode == "override"
+    return replace(
+        chosen,
+        system_prompt=text if replaced else None,
+        append_system_prompt=None if replaced else text,
+    )
 
 
 def modes(chosen: ChosenOptions, available_options: AvailableOptions) -> Json | None:
@@ -122,7 +150,14 @@ def choices(chosen: ChosenOptions, meta: Json) -> Choices:
     """The choices of a turn, with the trace of the request."""
     given = {name: meta.get(name) for name in TRACE}
     trace = {name: text for name, text in given.items() if isinstance(text, str) and len(text) <= TRACE[name]}
-    return Choices(model=chosen.model, mode=chosen.mode, thinking=chosen.thinking, trace=trace)
+    return Choices(
+        model=chosen.model,
+        mode=chosen.mode,
+        thinking=chosen.thinking,
+        system_prompt=chosen.system_prompt,
+        append_system_prompt=chosen.append_system_prompt,
+        trace=trace,
+    )
 
 
 def _values(chosen: ChosenOptions, available_options: AvailableOptions) -> dict[str, list[Json]]:

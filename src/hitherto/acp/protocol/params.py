@@ -37,12 +37,20 @@ class Server(msgspec.Struct, frozen=True):
     headers: tuple[Pair, ...] | None = None
 
 
+class SystemPrompt(Params, frozen=True, kw_only=True):
+    """Instructions of the client for the model. `mode` is `append` or `override`."""
+
+    mode: str
+    content: tuple[ContentBlock, ...]
+
+
 class Setting(Params, frozen=True, kw_only=True):
-    """The folders and MCP servers that a session is opened with."""
+    """The folders, MCP servers and instructions that a session is opened with."""
 
     cwd: str
     mcp_servers: tuple[Server, ...] | None = None
     additional_directories: tuple[str, ...] | None = None
+    system_prompt: SystemPrompt | None = None
 
 
 class NewSession(Setting, frozen=True, kw_only=True):
