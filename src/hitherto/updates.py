@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 import msgspec
 
@@ -39,13 +40,23 @@ class Titled(msgspec.Struct, frozen=True, kw_only=True):
     title: str
 
 
+class Compacting(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary is being written, under the id that it will be stored under. `text` is what it says, once that is known;
+    `error` why nothing came of it."""
+
+    entry: str
+    status: Literal["in_progress", "failed", "cancelled"] = "in_progress"
+    text: str = ""
+    error: str | None = None
+
+
 class Compacted(msgspec.Struct, frozen=True, kw_only=True):
     """The context was made smaller, since it neared the model's window."""
 
     compaction: Compaction
 
 
-Update = Said | Stored | Queued | ToolProgress | Context | Notice | Titled | Compacted
+Update = Said | Stored | Queued | ToolProgress | Context | Notice | Titled | Compacting | Compacted
 NAMES: dict[type[Update], str] = {
     Said: "said",
     Stored: "stored",
@@ -54,6 +65,7 @@ NAMES: dict[type[Update], str] = {
     Context: "context",
     Notice: "notice",
     Titled: "titled",
+    Compacting: "compacting",
     Compacted: "compacted",
 }
 """The name of each update in a stream of JSON."""

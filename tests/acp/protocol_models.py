@@ -38,6 +38,7 @@ ELICITATIONS: dict[str, type[BaseModel]] = {
 NEWER: dict[str, set[str]] = {
     "notice": {"severity", "title"},
     "compaction_update": {"compactionId", "status"},
+    "compaction_summary_chunk": {"compactionId", "content"},
 }
 """Updates that the package does not know yet, with the fields that they must have."""
 NEWER_RESULTS: dict[str, set[str]] = {

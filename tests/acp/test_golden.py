@@ -27,6 +27,7 @@ CALL = {
     "input": {"path": "/p/a.txt"},
     "locations": [{"path": "/p/a.txt", "line": 3}],
 }
+WORDS = "The service stores each event before the next one is asked for, and shows the rest. " * 20
 RUN = {"id": "r1", "name": "run_command", "kind": "execute", "input": {"command": "sleep"}}
 SCRIPT: list[Any] = [
     {"thought": "Hm."},
@@ -67,6 +68,7 @@ async def conversation(folder: Path) -> dict[str, Json]:
 async def talk(agent: Talk, folder: Path) -> None:
     for method, answer in ANSWERS.items():
         agent.on[method] = partial(answered, answer)
+    await compacted(agent, folder)
     session = await agent.new(folder, additionalDirectories=["/q"])
     await cancelled(agent, session)
     await agent.prompt(session, SCRIPT)
@@ -99,6 +101,17 @@ async def talk(agent: Talk, folder: Path) -> None:
             await agent.call(method, where)
     await agent.write(b"no message\n")
     await agent.step()
+
+
+async def compacted(agent: Talk, folder: Path) -> None:
+    """A compaction that is shown while it goes on, in a session of its own, which is deleted again."""
+    session = await agent.new(folder)
+    async with hitherto.open(url_of(folder)) as sessions:
+        said = [Draft(role=("user", "assistant")[at % 2], parts=(Text(text=WORDS),)) for at in range(10)]
+        await sessions.append(LOCAL, session, said)
+    await agent.prompt(session, "/compact")
+    await agent.until(is_update(session, "compaction_summary_chunk"))
+    await agent.call("session/delete", {"sessionId": session})
 
 
 async def cancelled(agent: Talk, session: str) -> None:
@@ -140,6 +153,7 @@ def named(messages: dict[str, Json], folder: Path) -> dict[str, str]:
         text = json.dumps({**message, "id": 0} if "id" in message else message, indent=1, ensure_ascii=False)
         text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", name, text)
         text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME", text)
+        text = re.sub(r"summary from \d{4}-\d\d-\d\d", "summary from DAY", text)
         text = re.sub(r'("durationMs": ?)\d+', r"\g<1>0", text)
         found[kind] = text.replace(str(folder), "/folder").replace(f'"{folder.name}"', '"folder"') + "\n"
     return found

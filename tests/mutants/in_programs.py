@@ -146,6 +146,13 @@ MUTANTS = (
         "tests/acp/agent/test_mcp_servers.py::test_what_a_server_asks_is_relayed_to_the_user_and_kept_with_the_reply",
     ),
     mutant(
+        "compaction-shown-under-another-id",
+        "service/compaction/plan.py",
+        "            id=self.id,\n",
+        "",
+        "tests/acp/agent/test_slash_commands.py::test_compact_makes_room_and_shows_where",
+    ),
+    mutant(
         "terminal-replaced-by-text",
         "acp/protocol/updates.py",
         '                    fields["content"] = [terminal]  # text would take its place\n',

@@ -103,7 +103,7 @@ class RemoteOpenSession(OpenSession):
         finally:
             self._running -= 1
 
-    async def compact(self, *, choices: Choices = Choices()) -> Shrunk:  # noqa: B008, ARG002
+    async def compact(self, *, choices: Choices = Choices(), emit: Emit = lambda _: None) -> Shrunk:  # noqa: B008, ARG002
         raise InvalidInput("to compact a session on a server, call session.compact of its gateway")
 
     def cancel(self) -> bool:

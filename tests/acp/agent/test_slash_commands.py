@@ -82,6 +82,16 @@ async def said_much(folder: Path, session_id: str) -> None:
         await sessions.append(LOCAL, session_id, drafts)
 
 
+async def compaction(agent: Talk, session: str) -> list[Json]:
+    """All updates of a compaction, once it is completed."""
+
+    def found() -> list[Json]:
+        return [each for each in agent.updates(session) if each["sessionUpdate"].startswith("compaction")]
+
+    await agent.until(lambda _: any(each.get("status") == "completed" for each in found()))
+    return found()
+
+
 async def test_compact_makes_room_and_shows_where(tmp_path: Path) -> None:
     async with scripted(tmp_path, EVERYTHING) as agent:
         session = await agent.new(tmp_path)
@@ -90,11 +100,20 @@ async def test_compact_makes_room_and_shows_where(tmp_path: Path) -> None:
         await said_much(tmp_path, session)
         assert (await agent.prompt(session, "/compact"))["stopReason"] == "end_turn"
         assert "instead of 40 messages" in texts(agent.updates(session))
-        await agent.until(is_update(session, "compaction_update"))
+        begun, chunk, ended = await compaction(agent, session)
+        assert begun == {
+            "sessionUpdate": "compaction_update",
+            "compactionId": begun["compactionId"],
+            "status": "in_progress",
+        }
+        assert chunk["compactionId"] == ended["compactionId"] == begun["compactionId"]
+        assert ended["summary"] == [chunk["content"]]
         (row,) = (await agent.call("session/list"))["sessions"]
         assert row["_meta"]["messageCount"] == 40
         replayed = await agent.load(session, tmp_path)
         assert len([each for each in replayed if "message_chunk" in each["sessionUpdate"]]) == 40
+        (again,) = [each for each in replayed if each["sessionUpdate"].startswith("compaction")]
+        assert (again["compactionId"], again["status"]) == (begun["compactionId"], "completed")
         with pytest.raises(Refusal) as refused:
             await agent.prompt(session, "/compact twice")
         assert refused.value.code == -32602

@@ -48,7 +48,7 @@ from hitherto.model import (
 )
 from hitherto.presentation.live_text import unseen
 from hitherto.service import Sessions
-from hitherto.updates import Compacted, Queued, Said, Update
+from hitherto.updates import Compacted, Compacting, Queued, Said, Update
 from hitherto.updates import Stored as Kept
 
 PAGE = 1_000
@@ -91,6 +91,7 @@ class SessionDisplay:
         self._terminals: dict[str, str] = {}
         self._tools_shown: dict[str, LiveTool] = {}
         self._usage_shown: tuple[Context, float | None] | None = None
+        self._compacting: deque[Compacting] = deque(maxlen=NOTICES)
         self._context: Context | None = None
         self._notices: deque[Notice] = deque(maxlen=NOTICES)
         self._reports: deque[Notice] = deque(maxlen=NOTICES)
@@ -117,17 +118,25 @@ class SessionDisplay:
                 self._queued.add(update.entry)
             case Kept():
                 self._note_stored(update.entry)
+            case ToolProgress() | Context() | Notice() | Compacting():
+                self._note_passing(update)
+            case Compacted():
+                self._has_new_entries = True
+            case _:
+                self._session_changed = True
+        self._wake.set()
+
+    def _note_passing(self, update: ToolProgress | Context | Notice | Compacting) -> None:
+        """Something happened that is shown and not stored."""
+        match update:
             case ToolProgress():
                 self._progress[update.id] = update
             case Context():
                 self._context = update
             case Notice():
                 self._notices.append(update)
-            case Compacted():
-                self._has_new_entries = True
-            case _:
-                self._session_changed = True
-        self._wake.set()
+            case Compacting():
+                self._compacting.append(update)
 
     def report(self, notice: Notice) -> None:
         """Something failed that does not end the session. Clients without notices get it as text during a turn."""
@@ -255,6 +264,9 @@ class SessionDisplay:
             self._wake.set()
 
     async def _show(self) -> None:
+        while self._compacting:  # before the summary itself, which is shown when it is stored
+            for line in self._renderer.compacting(self._compacting.popleft()):
+                await self._send(line)
         if self._session_changed:
             self._session_changed = False
             await self._show_session()

@@ -215,7 +215,7 @@ class AttachedSession:
 
     async def _compact(self) -> Shrunk:
         opened = await self._ready()
-        done = await opened.compact(choices=choices(self.chosen, {}))
+        done = await opened.compact(choices=choices(self.chosen, {}), emit=self.display.emit)
         self.display.target = opened.session_id
         return done
 

@@ -19,6 +19,7 @@ from hitherto.acp.protocol.times import rfc3339, rfc3339_pieces
 from hitherto.acp.protocol.tool_calls import call_fields, plan_fields, result_fields
 from hitherto.model import EPISODE, Json, Plan, Unknown
 from hitherto.rpc import frames
+from hitherto.updates import Compacting
 
 AT = "hitherto/at"
 INTERRUPTED = "This tool call was interrupted; its result is unknown."
@@ -74,6 +75,19 @@ class Renderer:
         """The line of one more chunk of a message."""
         kind = "agent_thought_chunk" if thought else "agent_message_chunk"
         return self.update(kind, {"messageId": entry, "content": {"type": "text", "text": text}})
+
+    def compacting(self, update: Compacting) -> Iterator[bytes]:
+        """The lines of a compaction that goes on or has failed, for clients that support them."""
+        if not self._client.compaction:
+            return
+        fields: Json = {"compactionId": update.entry}
+        if update.text:
+            yield self.update(
+                "compaction_summary_chunk", {**fields, "content": {"type": "text", "text": update.text}}
+            )
+        else:
+            error = {} if update.error is None else {"error": update.error}
+            yield self.update("compaction_update", {**fields, "status": update.status, **error})
 
     def embed(self, call: str, terminal_id: str) -> bytes | None:
         """The line that shows a running call in a terminal of the client; None if the call does not run."""

@@ -37,6 +37,7 @@ from hitherto.service.records import load_context, recount_session, require_sess
 from hitherto.service.validation import checked_drafts, checked_owner
 from hitherto.summaries.builtin import Extractive
 from hitherto.summariser import CompactionPolicy, Summariser
+from hitherto.updates import Compacting, Emit
 from hitherto.values import spans as algebra
 from hitherto.values.spans import EntryPlace
 
@@ -70,6 +71,7 @@ class Compaction(Room):
         summariser: Summariser | None = None,
         policy: CompactionPolicy | None = None,
         fence: int | None = None,
+        emit: Emit = lambda _: None,
     ) -> Shrunk:
         """Summarise all but the end of the context and remember the facts in it; without a summariser, the built-in.
 
@@ -78,13 +80,15 @@ class Compaction(Room):
         The facts are stored with the summary, in one step. If there is nothing to leave out, if the summary is no
         smaller than what it stands for, or if the context was changed meanwhile (other than by what was added to it),
         nothing is changed and the answer says why. `Busy` while a turn runs, unless it is the turn's `fence`, and
-        while another summariser is at work on the session.
+        while another summariser is at work on the session. `emit` is told when it begins, what the summary says, and if
+        nothing comes of it.
         """
         seen = await self._store.read(partial(load_writable_context, who, session_id, fence))
         shrinking = await asyncio.to_thread(plan, seen, policy or self._core.compaction)
         if not shrinking.retired:
             return shrinking.refused(WHOLE if seen.payloads else EMPTY)
-        work = partial(self._summarise_and_store, who, session_id, shrinking, summariser, fence)
+        shrinking = replace(shrinking, id=self._new_id())
+        work = partial(self._summarise_and_store, who, session_id, shrinking, summariser, fence, emit)
         if summariser is None or fence is not None:
             return await work()
         async with exclusive_summary(self._core.aside, who, session_id):
@@ -97,8 +101,28 @@ class Compaction(Room):
         shrinking: CompactionPlan,
         summariser: Summariser | None,
         fence: int | None,
+        emit: Emit,
     ) -> Shrunk:
-        shrinking = await _summarise(shrinking, summariser, self._now)
+        entry = shrinking.id or ""
+        emit(Compacting(entry=entry))
+        try:
+            shrinking = await _summarise(shrinking, summariser, self._now)
+            if shrinking.reason is None:
+                emit(Compacting(entry=entry, text=shrinking.text))
+            done = await self._store_or_refuse(who, session_id, shrinking, fence)
+        except asyncio.CancelledError:
+            emit(Compacting(entry=entry, status="cancelled"))
+            raise
+        except Exception as error:
+            emit(Compacting(entry=entry, status="failed", error=str(error)))
+            raise
+        if not done.compacted:
+            emit(Compacting(entry=entry, status="failed", error=done.reason))
+        return done
+
+    async def _store_or_refuse(
+        self, who: Principal, session_id: str, shrinking: CompactionPlan, fence: int | None
+    ) -> Shrunk:
         if shrinking.reason is not None:
             return shrinking.refused(shrinking.reason)
         for _ in range(ATTEMPTS):

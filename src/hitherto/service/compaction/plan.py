@@ -41,7 +41,7 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of a context: the first `cut` of the entries are left out, the rest stays.
 
     `found` is what is worth keeping of all of them. `fallback` says why another summariser than the built-in one,
-    which was asked first, did not do it.
+    which was asked first, did not do it. `id` is that of the summary, if it is known before.
     """
 
     seen: ContextSnapshot
@@ -55,6 +55,7 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     fallback: str | None = None
     reason: str | None = None
+    id: str | None = None
 
     @property
     def retired(self) -> tuple[Entry, ...]:
@@ -76,6 +77,7 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
         """The summary as an entry. Its tokens are estimated: it is not all the model's own words."""
         return Draft(
             role="system",
+            id=self.id,
             parts=(Text(text=self.text),),
             tokens=self._tokens,
             model=self.model,

@@ -72,7 +72,7 @@ from hitherto.service.turns.leases import Leases, take_lease
 from hitherto.service.turns.questions import Questions
 from hitherto.service.validation import checked_drafts, checked_title
 from hitherto.summariser import Summariser
-from hitherto.updates import Outcome
+from hitherto.updates import Emit, Outcome
 
 FAILURE = f"{OWN}failure"
 """The key of a session's meta under which stands which prompt could not be answered in its last turn, and why."""
@@ -415,11 +415,13 @@ class TurnJournal:
         """Whether a context that takes so much of the window is to be made smaller before the turn."""
         return used > self._core.compaction.at * window
 
-    async def make_room(self, fence: int, window: int, summariser: Summariser | None) -> Shrunk:
+    async def make_room(
+        self, fence: int, window: int, summariser: Summariser | None, emit: Emit = lambda _: None
+    ) -> Shrunk:
         """Make the context smaller, keeping its end."""
         policy = policy_for_window(window, self._core.compaction)
         return await self._compaction.shrink(
-            self._who, self._id, summariser=summariser, policy=policy, fence=fence
+            self._who, self._id, summariser=summariser, policy=policy, fence=fence, emit=emit
         )
 
     async def end_requested(self) -> bool:

@@ -222,12 +222,17 @@ class OpenSession:
         finally:
             asked.waits = None
 
-    async def compact(self, *, choices: Choices = Choices()) -> Shrunk:  # noqa: B008 - a frozen value
+    async def compact(
+        self,
+        *,
+        choices: Choices = Choices(),  # noqa: B008 - a frozen value
+        emit: Emit = lambda _: None,
+    ) -> Shrunk:
         """Make the context smaller, with the engine's own summariser if it has one. `Busy` while a turn runs."""
         if self._prepare is not None:
             await self._prepare()
         return await self._compaction.shrink(
-            self._who, self.session_id, summariser=summariser_of(self._conversation, choices)
+            self._who, self.session_id, summariser=summariser_of(self._conversation, choices), emit=emit
         )
 
     def cancel(self) -> bool:

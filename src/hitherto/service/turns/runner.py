@@ -165,7 +165,9 @@ class RunningTurn:
 
     async def _make_room(self) -> bool:
         summariser = summariser_of(self._conversation, self._choices)
-        done = await self._fenced(lambda fence: self._journal.make_room(fence, self._window, summariser))
+        done = await self._fenced(
+            lambda fence: self._journal.make_room(fence, self._window, summariser, self._emit)
+        )
         if done.fallback is not None:
             self._emit(Notice(text=UNAIDED.format(done.fallback), severity="warning"))
         if (compaction := as_compaction(done)) is None:
