@@ -54,11 +54,12 @@ class SessionChanges(Value, frozen=True):
 
 
 class EditCounts(Value, frozen=True):
-    """How many lines the edits of a session added and removed, and in how many files."""
+    """How many lines the edits of a session added and removed, and in how many files; `agents` of it are counted with it."""
 
     added: int = 0
     removed: int = 0
     files: int = 0
+    agents: int = 0
 
 
 class FileTouch(Value, frozen=True):

@@ -32,15 +32,18 @@ class ReachedEdits(NamedTuple):
 
     def counts(self) -> dict[str, EditCounts]:
         """How much each session changed, in edits that did not fail."""
-        return {session: _counted(records) for session, records in self.records()}
+        return {
+            session: _counted(records, len(self.spans[session]) - 1) for session, records in self.records()
+        }
 
 
-def _counted(records: Iterable[EditRecord]) -> EditCounts:
+def _counted(records: Iterable[EditRecord], agents: int) -> EditCounts:
     done = [each for each in records if not each.failed]
     return EditCounts(
         added=sum(each.added for each in done),
         removed=sum(each.removed for each in done),
         files=len({each.path for each in done}),
+        agents=agents,
     )
 
 

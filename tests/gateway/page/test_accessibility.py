@@ -16,7 +16,7 @@ from hitherto.service import Sessions
 from tests.gateway.events.test_subscriptions import numbers
 from tests.gateway.page.browser import context_of
 from tests.gateway.page.conftest import Enter
-from tests.gateway.page.visitor import Visitor
+from tests.gateway.page.visitor import Visitor, leave
 from tests.gateway.servers import serving
 from tests.support.waits import NEVER
 
@@ -81,7 +81,7 @@ async def test_nothing_shuts_anybody_out(
         await visitor.page.screenshot(path=pictures / f"{name}-{look}.png")
         await visitor.page.evaluate(AXE)
         assert await visitor.page.evaluate(TOLD) == [], name
-    await visitor.page.get_by_role("button", name="Sign out").click()
+    await leave(visitor.page)
     await expect(visitor.page.get_by_label("A token")).to_be_visible()
     await visitor.page.evaluate(AXE)
     assert await visitor.page.evaluate(TOLD) == []

@@ -17,7 +17,7 @@ from tests.gateway.page.browser import context_of
 from tests.gateway.page.conftest import Enter
 from tests.gateway.page.test_actions import said
 from tests.gateway.page.test_list import begun, say
-from tests.gateway.page.visitor import Visitor
+from tests.gateway.page.visitor import Visitor, leave
 from tests.gateway.servers import serving
 
 OUT = "You were signed out."
@@ -25,7 +25,7 @@ End = Callable[[Visitor, Page, str], Awaitable[None]]
 
 
 async def signed_out(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: ARG001
-    await beside.get_by_role("button", name="Sign out").click()
+    await leave(beside)
 
 
 async def revoked(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: ARG001
@@ -50,7 +50,7 @@ async def test_who_is_known_no_more_is_told_and_goes_on_after_signing_in_again_e
     page, box = visitor.page, visitor.page.get_by_label("Write a prompt")
     beside = await page.context.new_page()
     await beside.goto(f"{visitor.base}/")
-    await expect(beside.get_by_role("button", name="Sign out")).to_be_visible()
+    await expect(beside.locator("#more")).to_be_visible()
     await box.fill("Half a thought")
     await end(visitor, beside, url)
     await kept.append(ann, made, say("said meanwhile"))
@@ -63,7 +63,7 @@ async def test_who_is_known_no_more_is_told_and_goes_on_after_signing_in_again_e
     await beside.goto(f"{visitor.base}/")
     await beside.get_by_label("A token").fill(secret)
     await beside.get_by_role("button", name="Sign in").click()
-    await expect(beside.get_by_role("button", name="Sign out")).to_be_visible()
+    await expect(beside.locator("#more")).to_be_visible()
     await expect(page.get_by_text("said meanwhile")).to_be_visible()
     await expect(page.get_by_text(OUT)).to_be_hidden()
     await expect(box).to_have_value("Half a thought")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,13 @@ async def test_a_row_says_what_is_known(enter: Enter, kept: Sessions, ann: Princ
     await kept.catalog.set_status(ann, made, "running")
     visitor = await enter()
     row = visitor.page.locator(".row")
-    for told in ("Fix the parser", "code/parser", "3 messages", "work", "running", "now", "+2 −0, 1 file"):
+    for told in ("Fix the parser", "code/parser", "work", "running", "now", "+2 −0 · 1 file"):
         await expect(row).to_contain_text(told)
+    await expect(row.get_by_role("img", name="Hitherto")).to_have_text("h")
+    await expect(row.locator(".name a")).to_have_attribute("title", re.compile("3 messages"))
+    await expect(row).to_have_attribute("data-day", "Today")
     await visitor.page.get_by_role("link", name="Fix the parser").click()
-    await expect(visitor.page.locator(".facts")).to_contain_text("+2 −0, 1 file")
+    await expect(visitor.page.locator(".below")).to_contain_text("+2 −0 · 1 file")
 
 
 async def test_what_is_said_elsewhere_moves_its_row_to_the_top(
@@ -60,7 +64,9 @@ async def test_what_is_said_elsewhere_moves_its_row_to_the_top(
     assert await titles(visitor) == ["Second", "First"]
     await kept.append(ann, first, say("more"))
     await expect(visitor.page.locator(".row .name").first).to_have_text("First")
-    await expect(visitor.page.locator(".row").first).to_contain_text("2 messages")
+    await expect(visitor.page.locator(".row .name a").first).to_have_attribute(
+        "title", re.compile("2 messages")
+    )
     await begun(kept, ann, "Third")
     await expect(visitor.page.locator(".row .name").first).to_have_text("Third")
     await kept.delete(ann, first)
@@ -162,12 +168,24 @@ async def test_a_row_says_project_branch_and_agent(enter: Enter, kept: Sessions,
         project="github.com/ada/engine",
         branch="fix/parser",
     )
-    await kept.transfer.sync(ann, taken, [Entry(id="a", at=2, role="user", parts=(Text(text="hello"),))])
+    said = [Entry(id="a", at=2, role="user", parts=(Text(text="hello"),))]
+    await kept.transfer.sync(ann, taken, said)
+    for number in range(2):
+        below = Imported(
+            id=f"claude:one:agent-{number}",
+            source="claude",
+            created_at=1,
+            updated_at=2,
+            title="A subagent",
+            parent="claude:one",
+        )
+        await kept.transfer.sync(ann, below, said)
     await begun(kept, ann, "Ours")
     visitor = await enter()
     row = visitor.page.locator(".row", has_text="Theirs")
-    for told in ("ada/engine", "fix/parser", "Claude Code"):
+    for told in ("ada/engine", "fix/parser", "2 agents"):
         await expect(row).to_contain_text(told)
+    await expect(row.get_by_role("img", name="Claude Code")).to_have_text("CC")
     await row.get_by_role("link", name="ada/engine").click()
     await expect(visitor.page.locator(".row .name")).to_have_text(["Theirs"])
     facets = visitor.page.get_by_role("navigation", name="Filters")
@@ -316,19 +334,23 @@ async def test_a_row_tells_how_full_the_context_is_and_what_the_session_cost(
     await kept.append(ann, made, [failed, Draft(role="assistant", meta={"error": "overloaded"})])
     visitor = await enter()
     rows = visitor.page.locator(".row")
-    for title, told in (("Little", "25 %"), ("Much", "85 %"), ("Larger", "50 %")):
-        await expect(rows.filter(has_text=title).get_by_role("img", name=told)).to_be_visible()
-    await expect(visitor.page.locator(".gauge.full")).to_have_count(1)
     for title, context, cost in (
         ("Little", "50k", "≈$0.15"),
         ("Much", "170k", "$0.50"),
         ("Nobody knows", "≈6", ""),
     ):
         row = rows.filter(has_text=title)
-        await expect(row.locator(".context")).to_contain_text(context)
+        await expect(row.locator(".name a")).to_have_attribute("title", re.compile(f"context {context}"))
         await expect(row.locator(".money")).to_have_text(cost)
     await expect(rows.filter(has_text="Larger")).to_contain_text("1 tool failure")
     await expect(rows.locator(".status.failed")).to_have_count(1)
+    for title, told, full in (("Little", "25 %", 0), ("Much", "85 %", 1)):
+        await visitor.page.get_by_role("link", name=title).click()
+        header = visitor.page.locator(".heading")
+        await expect(header).to_contain_text(title)
+        await expect(header.get_by_role("img", name=told)).to_have_count(1)
+        await expect(header.locator(".gauge.full")).to_have_count(full)
+        await visitor.page.go_back()
 
 
 async def test_keys_pin_and_put_away_and_take_that_back(enter: Enter, kept: Sessions, ann: Principal) -> None:

@@ -209,23 +209,6 @@ async def test_on_a_phone_rows_are_selected_named_pinned_and_put_away(
     assert [(each.pinned, each.archived) for each in found] == [(False, False), (True, False), (False, True)]
 
 
-async def test_on_a_phone_facets_stand_in_one_line_until_they_are_unfolded(
-    enter: Enter, kept: Sessions, ann: Principal
-) -> None:
-    for number in range(12):
-        await begun(kept, ann, "Tagged", tags=(f"a-tag-{number}",))
-    visitor = await enter(viewport=PHONE, has_touch=True, is_mobile=True)
-    page, facets = visitor.page, visitor.page.get_by_role("navigation", name="Filters")
-    size = await facets.bounding_box()
-    assert size is not None
-    assert size["height"] < 60
-    await facets.get_by_text("4 more").tap()
-    await expect(facets.get_by_text("Fewer")).to_be_visible()
-    assert await facets.evaluate("(at) => at.scrollWidth <= at.clientWidth")
-    await expect(facets.get_by_role("link", name="a-tag-11")).to_be_in_viewport()
-    assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-
-
 async def test_who_comes_back_finds_the_list_where_it_was(
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:

@@ -281,7 +281,7 @@ async def test_one_jumps_from_prompt_to_prompt_and_to_failures(
     made, _ = await numbered(kept, ann, 200)
     await kept.append(ann, made, Draft(role="tool", parts=(ToolResult(id="x", is_error=True),)))
     await kept.append(ann, made, [say(f"Message {number}.", "assistant") for number in range(200, 260)])
-    visitor = await enter(f"/s/{made}")
+    visitor = await enter(f"/s/{made}", viewport={"width": 1600, "height": 720})
     target = visitor.page.locator(":focus")
     await visitor.page.keyboard.press("f")
     await expect(target).to_contain_text("failed")

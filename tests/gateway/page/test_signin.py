@@ -13,7 +13,7 @@ from hitherto.model import Principal, Token
 from hitherto.service import Sessions
 from tests.gateway.page.browser import context_of
 from tests.gateway.page.conftest import Enter
-from tests.gateway.page.visitor import Visitor, watched
+from tests.gateway.page.visitor import Visitor, leave, watched
 from tests.gateway.servers import Client, Reply, Server
 from tests.support.waits import LIMIT
 
@@ -58,7 +58,7 @@ async def test_somebody_without_a_code_is_told_how_to_get_one_and_can_show_a_tok
     # In the page that is open already, the address that was printed only changes the fragment.
     await visitor.go(f"/#code={await kept.signin.invite(token)}")
     await visitor.is_in()
-    await visitor.page.get_by_role("button", name="Sign out").click()
+    await leave(visitor.page)
     await visitor.page.get_by_label("A token").fill(secret)
     await visitor.page.get_by_role("button", name="Sign in").click()
     await visitor.is_in()
@@ -82,7 +82,7 @@ async def test_signing_out_takes_the_cookie_back(enter: Enter) -> None:
     visitor = await enter()
     (cookie,) = await visitor.page.context.cookies()
     assert await visitor.kept.signin.visitor(cookie["value"]) is not None
-    await visitor.page.get_by_role("button", name="Sign out").click()
+    await leave(visitor.page)
     await expect(visitor.page.get_by_label("A token")).to_be_visible()
     assert await visitor.page.context.cookies() == []
     assert await visitor.kept.signin.visitor(cookie["value"]) is None

@@ -39,7 +39,7 @@ class Visitor:
 
     async def is_in(self) -> None:
         """The page is there, and its script has begun."""
-        await expect(self.page.get_by_role("button", name="Sign out")).to_be_visible()
+        await expect(self.page.locator("#more")).to_be_visible()
 
     async def go(self, path: str) -> None:
         await self.page.goto(f"{self.base}{path}")
@@ -77,6 +77,12 @@ class Visitor:
         """Nothing was complained about, nothing ran that is not ours, and nothing was asked of anybody else."""
         assert self.complaints == []
         assert [url for url in self.asked if not url.startswith((f"{self.base}/", "data:"))] == []
+
+
+async def leave(page: Page) -> None:
+    """Sign out, as everybody does."""
+    await page.locator("#more > summary").click()
+    await page.get_by_role("button", name="Sign out").click()
 
 
 async def watched(visitor: Visitor) -> None:

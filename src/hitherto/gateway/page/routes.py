@@ -160,7 +160,8 @@ def _error_page(status: int, title: str, text: str) -> PageResponse:
 
 async def _home(request: PageRequest) -> PageResponse:
     wanted = parse_query(request.scope["query_string"])
-    return PageResponse(await home(request.caller, wanted, in_parts=is_ours(request.scope)))
+    in_parts, bare = is_ours(request.scope), "bare" in request.query
+    return PageResponse(await home(request.caller, wanted, in_parts=in_parts, bare=in_parts and bare))
 
 
 async def _overview(request: PageRequest) -> PageResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
+from zlib import crc32
 
 from markupsafe import Markup, escape
 
@@ -23,6 +24,25 @@ STATUSES = {
     "interrupted": "interrupted",
 }
 FULL = 0.8
+TONES = 6
+SIGNS = {"claude": ("CC", 4), "codex": ("Cx", 2), "gemini": ("G", 3), None: ("h", 0)}
+"""Signs of agents: letters and a tone; those of any other come from its name."""
+
+
+class Sign(NamedTuple):
+    """An agent in two letters, and the tone that they are shown in."""
+
+    letters: str
+    tone: int
+
+
+def sign(agent: str | None) -> Sign:
+    """The sign of an agent: the same one always."""
+    if agent in SIGNS:
+        return Sign(*SIGNS[agent])
+    words = clean(source_label(agent)).split() or ["?"]
+    letters = words[0][0] + words[1][0] if len(words) > 1 else words[0][:2]
+    return Sign(letters, crc32(str(agent).encode("utf-8", "replace")) % TONES)
 
 
 class Context(NamedTuple):
@@ -40,12 +60,13 @@ class Context(NamedTuple):
 
 class Row(NamedTuple):
     """What a row shows. `messages` are those of the conversation, None if they are not counted yet; `used` says what the
-    session used, if it was counted; `changes` counts what it changed in files. `found` is the snippet of a search hit with
+    session used, if it was counted; `sign` stands for its agent; `changes` counts what it changed in files, `agents` the subagents that it started. `found` is the snippet of a search hit with
     marks; `depth` is its level among forks."""
 
     session: Session
     title: str
     origin: str
+    sign: Sign
     status: str | None
     failed: bool
     messages: int | None
@@ -58,6 +79,13 @@ class Row(NamedTuple):
     more: int = 0
     depth: int = 0
     changes: EditCounts | None = None
+    agents: int = 0
+
+    @property
+    def words(self) -> str:
+        """What there is no room for in the row: its messages, and its context."""
+        said = "" if self.messages is None else formats.counted(self.messages, "message")
+        return " · ".join(filter(None, (said, self.context and f"context {self.context.words}")))
 
 
 def row(session: Session, now: int, used: SessionUsage | None = None) -> Row:
@@ -68,6 +96,7 @@ def row(session: Session, now: int, used: SessionUsage | None = None) -> Row:
         session=session,
         title=clean(session.title or "").strip() or UNTITLED,
         origin=source_label(agent_of(session)),
+        sign=sign(agent_of(session)),
         status=STATUSES.get("failed" if failed else session.status),
         failed=failed,
         messages=said if used is None else used.messages,

@@ -181,14 +181,8 @@ function beginWriting() {
 
 export function beginActions() {
   document.addEventListener("click", (event) => {
-    if (!event.target.closest?.("#acts > summary")) menu.open = false;
     const button = event.target.closest?.("[data-act], [data-answer], .fork, .rewind");
     if (button) press(button, () => workOf(button));
-  });
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    menu.open = false;
-    menu.querySelector("summary").focus();
   });
   beginSheets();
   if (form) beginWriting();

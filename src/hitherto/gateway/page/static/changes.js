@@ -72,7 +72,7 @@ export async function follow({after = null, session, apart = false, heard, away}
   async function take(news) {
     if (news.after === null || (seen !== null && !follows(news, seen))) return catchUp();
     if (seen !== null && covers(seen, news.after)) return;
-    const [changed, gone] = [news.changed, news.gone].map((ids) => (session ? ids.filter((id) => id === session) : ids));
+    const {changed, gone} = news;
     if (changed.length || gone.length) await heard({changed, gone});
     seen = seen === null ? news.after : later(seen, news.after);
   }

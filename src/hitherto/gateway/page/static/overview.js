@@ -24,7 +24,7 @@ for (const chart of document.querySelectorAll(".panel svg[role=group]")) {
 begin({
   refresh: () => location.reload(),
   keys: {
-    "/": () => document.getElementById("q").select(),
+    "/": () => location.assign("/"),
     u: () => location.assign("/"),
   },
 });

@@ -2,6 +2,7 @@
 
 import {Refused, load} from "./wire.js";
 import {follow} from "./changes.js";
+import {backToList, beginBeside, besideChanged, goToNeighbour} from "./beside.js";
 import {beginActions, focusQuestion, openMenu, forgetArrivedPrompt, settle, focusPrompt} from "./actions.js";
 import {beginCopying} from "./clipboard.js";
 import {
@@ -119,18 +120,26 @@ const showDeleted = () => say("This session was deleted.", {stays: true, link: {
 
 const heard = (news) => (news.gone.length ? showDeleted() : inTurn(readNewMessages));
 
-const nameOf = (at) => (at.dataset.act ? `[data-act=${at.dataset.act}]` : at.classList[1] ? `.${at.classList[1]}` : "");
+const nameOf = (at) => (at.dataset.act ? `[data-act=${at.dataset.act}]` : at.className ? `.${at.classList[at.classList.length - 1]}` : "");
 
 function refreshAbout(page) {
-  const about = document.querySelector(".about");
   document.title = page.title;
   settle(page);
-  if (about.querySelector("input")) return; // it is being edited
-  const focused = about.contains(document.activeElement) ? nameOf(document.activeElement) : "";
-  const shown = document.adoptNode(page.querySelector(".about"));
-  about.replaceWith(shown);
+  for (const part of about().querySelectorAll("[data-part]")) {
+    const now = page.querySelector(`[data-part=${part.dataset.part}]`);
+    if (part.querySelector("input") || part.isEqualNode(now)) continue; // it is being edited, or the same
+    const focused = part.contains(document.activeElement) ? nameOf(document.activeElement) : "";
+    part.replaceWith(document.adoptNode(now));
+    if (focused) now.querySelector(focused)?.focus();
+  }
   settle();
-  if (focused) shown.querySelector(focused)?.focus();
+}
+
+// Changes of any session are shown beside this one.
+function heardOfAll(news) {
+  besideChanged(news);
+  const [changed, gone] = [news.changed, news.gone].map((ids) => ids.filter((id) => id === open));
+  return changed.length || gone.length ? followed({changed, gone}) : undefined;
 }
 
 async function followed(news) {
@@ -207,7 +216,9 @@ begin({
     G: () => toLast().catch(showError),
     e: () => rename(about(), refresh),
     t: () => retag(about(), refresh),
-    u: () => location.assign("/"),
+    u: backToList,
+    "[": () => goToNeighbour(-1).catch(showError),
+    "]": () => goToNeighbour(1).catch(showError),
   },
 });
 
@@ -218,4 +229,7 @@ if (!wanted) {
 } else if (!scrollToMessage(wanted) && !feed.dataset.target) location.replace(`${address}?at=${wanted}#m-${wanted}`);
 watch();
 const {newest, apart} = document.getElementById("main").dataset;
-follow({after: newest, session: decodeURIComponent(session), apart: apart !== undefined, heard: followed, away});
+const open = decodeURIComponent(session);
+beginBeside(open);
+if (apart !== undefined) follow({after: newest, session: open, apart: true, heard: followed, away});
+else follow({after: newest, heard: heardOfAll, away});

@@ -153,7 +153,7 @@ export function rename(row, refresh) {
   const name = row.querySelector(".name"), id = idOf(row);
   if (name.querySelector("input") || !row.querySelector(".rename")) return;
   const shown = name.querySelector("[data-title]");
-  const back = shown instanceof HTMLAnchorElement ? shown : row.querySelector(".rename");
+  const back = shown instanceof HTMLAnchorElement ? shown : row.querySelector(".menu > summary");
   const save = (label) => call("sessions.patch", {session_id: id, label: label || null});
   ask(name, {value: shown.dataset.title, label: "Title", most: TITLE, back, save, refresh: () => refresh([id])});
 }
@@ -164,7 +164,7 @@ export function retag(row, refresh) {
   const place = document.createElement("span");
   row.querySelector(".tags").after(place);
   const save = (tag) => call("sessions.patch", {session_id: id, tags: [...known, tag]});
-  askForTag(place, "New tag", row.querySelector(".name a, .retag"), save, () => refresh([id]));
+  askForTag(place, "New tag", row.querySelector(".name a, .menu > summary"), save, () => refresh([id]));
 }
 
 async function untag(row, tag, refresh) {
@@ -177,6 +177,11 @@ async function untag(row, tag, refresh) {
 export function editing(event) {
   const at = event.target;
   return at.closest?.("input:not([type=checkbox]), textarea, select") || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]");
+}
+
+// Closes all menus but one.
+function closeMenus(but) {
+  for (const menu of document.querySelectorAll(".menu[open]")) if (menu !== but) menu.open = false;
 }
 
 export function begin({refresh, keys}) {
@@ -201,7 +206,14 @@ export function begin({refresh, keys}) {
       untag(row, decodeURIComponent(event.target.closest(".untag").dataset.tag), refresh).catch(showError);
     }
   });
-  for (const name of ["help", "signout"]) document.getElementById(name).hidden = false;
+  document.getElementById("more").hidden = false;
+  document.addEventListener("click", (event) => closeMenus(event.target.closest?.(".options, .menu > summary")?.closest(".menu")));
+  document.addEventListener("keydown", (event) => {
+    const menu = event.key === "Escape" && event.target.closest?.(".menu[open]");
+    if (!menu) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
   document.addEventListener("keydown", (event) => {
     if (editing(event)) return;
     const work = event.key === "?" ? () => help.showModal() : keys[event.key];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from hitherto.gateway.page.list_query import ListQuery
 from hitherto.gateway.page.render.rows import Row, hit_row, row
 from hitherto.gateway.page.views.list_facets import groups
 from hitherto.ids import now_ms
-from hitherto.model import Facets, Found, Session
+from hitherto.model import Facets, Found, Session, is_subagent
 from hitherto.values.filters import normal_filter, passes
 from hitherto.values.usage.sessions import SessionUsage
 
@@ -23,10 +24,10 @@ ROWS, HITS = 50, 20
 GENERATIONS = 4
 
 
-async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False) -> bytes:
+async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False, bare: bool = False) -> bytes:
     """Render the list. An invalid cursor is ignored.
 
-    `in_parts`: for a page that already shows the list, and its filters.
+    `in_parts`: for a page that already shows the list, and its filters. `bare`: for a page that shows no filters.
     """
     # Read first: changes while the list is read come again with the changes after this number.
     newest = await caller.sessions.changes.newest(caller.who)
@@ -37,7 +38,7 @@ async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False) -> 
         listed = await _listed(caller, replace(wanted, cursor=None))
     except InvalidQuery as error:
         listed, refused = _Listed([]), f"{error.message[:1].upper()}{error.message[1:]}."
-    is_more = in_parts and bool(wanted.cursor or wanted.ids)
+    is_more = bare or (in_parts and bool(wanted.cursor or wanted.ids))
     counted = ListQuery() if refused else wanted
     return templates.page(
         "home.html",
@@ -54,8 +55,18 @@ async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False) -> 
 
 
 async def _with_changes(caller: Caller, rows: Sequence[Row]) -> list[Row]:
+    """The rows with what each session changed, and how many subagents it started: forks of another agent are rows of their own."""
     counts = await caller.sessions.edits.counts(caller.who, [each.session.id for each in rows])
-    return [each._replace(changes=counts.get(each.session.id)) for each in rows]
+    forks = Counter(
+        each.session.parent
+        for each in rows
+        if each.session.source is not None and not is_subagent(each.session)
+    )
+    return [
+        each._replace(changes=known, agents=max(known.agents - forks[each.session.id], 0) if known else 0)
+        for each in rows
+        for known in [counts.get(each.session.id)]
+    ]
 
 
 class _Listed(NamedTuple):
