@@ -130,6 +130,21 @@ MUTANTS = (
         "tests/gateway/page/test_hostile_sessions.py::test_lists_and_searches_show_hostile_names_and_do_nothing",
     ),
     mutant(
+        "days-of-the-list-in-another-zone",
+        "gateway/page/list_query.py",
+        "local = checked_zone(self.zone)",
+        'local = checked_zone("UTC")',
+        "tests/gateway/page/test_list.py::test_the_list_is_narrowed_to_days_where_one_is_and_sorted",
+    ),
+    mutant(
+        "inbox-without-what-is-new",
+        "gateway/page/views/inbox.py",
+        "(row.unread or never)",
+        "never",
+        "tests/gateway/page/test_inbox.py::"
+        "test_what_waits_runs_failed_or_is_new_is_in_the_inbox_and_is_answered_there",
+    ),
+    mutant(
         "page-without-its-policy",
         "gateway/page/templates.py",
         "b\"default-src 'none'; script-src 'self';",

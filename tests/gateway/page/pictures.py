@@ -147,7 +147,7 @@ async def draw(folder: Path) -> None:
                     for name, path, look in (
                         ("list", "/", DESKTOP),
                         ("session", f"/s/{shown}", DESKTOP | DARK),
-                        ("overview", "/overview", DESKTOP),
+                        ("usage", "/usage", DESKTOP),
                         ("phone", "/", PHONE | DARK),
                     ):
                         page = await _opened(running, look)

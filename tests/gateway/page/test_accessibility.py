@@ -23,17 +23,19 @@ from tests.support.waits import NEVER
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 SERIOUS = "(await axe.run()).violations.filter((each) => ['serious', 'critical'].includes(each.impact))"
 TOLD = f"async () => {SERIOUS}.map((each) => each.id + ': ' + each.nodes.map((node) => node.html).join(' '))"
-LOOKS: dict[str, dict[str, Any]] = {
-    "desktop-light": {"viewport": {"width": 1280, "height": 860}},
-    "desktop-dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
-    "phone-light": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True},
-    "phone-dark": {
-        "viewport": {"width": 360, "height": 740},
-        "is_mobile": True,
-        "has_touch": True,
-        "color_scheme": "dark",
-    },
+WIDTHS: dict[str, dict[str, Any]] = {
+    "desktop": {"viewport": {"width": 1440, "height": 900}},
+    "tablet": {"viewport": {"width": 1024, "height": 800}},
+    "phone": {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True},
 }
+LOOKS: dict[str, dict[str, Any]] = {
+    f"{name}-{scheme}": {**look, "color_scheme": scheme}
+    for name, look in WIDTHS.items()
+    for scheme in ("light", "dark")
+}
+PLACES = {"list": "/", "inbox": "/inbox", "usage": "/usage", "session": "/s/{}"}
+OTHERS = {"search": "/?q=parser", "nothing": "/?q=nowhere", "find": "/s/{}?find=fix", "left": "/s/{}?first=1"}
+"""Looked at once in a light and once in a dark page."""
 
 
 async def talk(kept: Sessions, who: Principal) -> str:
@@ -66,21 +68,19 @@ async def test_nothing_shuts_anybody_out(
     made = await talk(kept, ann)
     visitor = await enter(**LOOKS[look])
     pictures = Path(os.environ.get("HITHERTO_SCREENSHOTS") or tmp_path_factory.mktemp("looks"))
-    for name, path in {
-        "list": "/",
-        "search": "/?q=parser",
-        "nothing": "/?q=nowhere",
-        "overview": "/overview",
-        "session": f"/s/{made}",
-        "find": f"/s/{made}?find=fix",
-        "left": f"/s/{made}?first=1",
-    }.items():
-        await visitor.go(path)
+    for name, path in (PLACES | (OTHERS if look in ("desktop-light", "phone-dark") else {})).items():
+        await visitor.go(path.format(made))
         await visitor.is_in()
         await visitor.page.evaluate("for (const each of document.querySelectorAll('.card')) each.open = true")
         await visitor.page.screenshot(path=pictures / f"{name}-{look}.png")
         await visitor.page.evaluate(AXE)
         assert await visitor.page.evaluate(TOLD) == [], name
+        assert await visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    await visitor.page.keyboard.press("Control+k")
+    await expect(visitor.page.get_by_role("option").first).to_be_visible()
+    await visitor.page.evaluate(AXE)
+    assert await visitor.page.evaluate(TOLD) == []
+    await visitor.page.keyboard.press("Escape")
     await leave(visitor.page)
     await expect(visitor.page.get_by_label("A token")).to_be_visible()
     await visitor.page.evaluate(AXE)

@@ -15,6 +15,7 @@ from hitherto.gateway.page.render.charts import (
     WIDE,
     Stacks,
     calendar,
+    days_between,
     stacks,
 )
 
@@ -51,7 +52,7 @@ def test_a_column_is_as_high_as_all_of_its_day() -> None:
         ("2026-11-15", "b", 4.0),
         ("2026-11-15", "c", 0.0),
     ]
-    drawn = stacks(given, date(2026, 11, 13), SUNDAY)
+    drawn = stacks(given, days_between(date(2026, 11, 13), SUNDAY))
     assert heights(drawn, "2026-11-14") == [("a", 30.0), ("b", 10.0)]
     assert heights(drawn, "2026-11-15") == [("b", 4.0)]
     lower, upper, other = drawn.pieces
@@ -66,11 +67,11 @@ def test_a_column_is_as_high_as_all_of_its_day() -> None:
 
 def test_names_beyond_the_first_are_added_up() -> None:
     given = [("2026-11-15", f"n{at}", 10.0 - at) for at in range(SERIES + 2)]
-    drawn = stacks(given, SUNDAY, SUNDAY)
+    drawn = stacks(given, [SUNDAY])
     assert [name.name for name in drawn.names] == [f"n{at}" for at in range(SERIES)] + [None]
     assert heights(drawn, "2026-11-15")[-1] == (None, 5.0 + 4.0)
 
 
 def test_what_is_outside_of_the_days_is_not_drawn() -> None:
-    drawn = stacks([("2026-11-01", "a", 5.0), ("2026-12-01", "a", 5.0)], date(2026, 11, 9), SUNDAY)
+    drawn = stacks([("2026-11-01", "a", 5.0), ("2026-12-01", "a", 5.0)], [SUNDAY])
     assert [len(part) for part in (drawn.pieces, drawn.names, drawn.lines)] == [0, 0, 0]

@@ -34,7 +34,7 @@ async def revoked(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: AR
 
 async def expired(visitor: Visitor, beside: Page, url: str) -> None:  # noqa: ARG001
     """The browser has a pass that was given a week ago."""
-    (cookie,) = await visitor.page.context.cookies()
+    (cookie,) = await visitor.cookies()
     async with hitherto.open(url, now=lambda: now_ms() - PASS_MS - 1) as then:
         old = await then.signin.admit(visitor.token)
     shown: dict[str, object] = {**cookie, "value": old}
@@ -69,7 +69,7 @@ async def test_who_is_known_no_more_is_told_and_goes_on_after_signing_in_again_e
     await expect(box).to_have_value("Half a thought")
     await box.press("Enter")
     await expect(page.locator("#feed > article").last).to_contain_text("You said: Half a thought")
-    for each in (secret, fresh.id, (await page.context.cookies())[0]["value"]):
+    for each in (secret, fresh.id, (await visitor.cookies())[0]["value"]):
         assert each not in await page.content()
         assert not [asked for asked in visitor.asked if each in asked]
     visitor.overlook(401)

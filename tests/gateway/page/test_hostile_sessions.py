@@ -29,7 +29,7 @@ FOUND = """() => {
       if (["href", "src", "action"].includes(name) && !/^(https?:|mailto:|\\/(?!\\/)|#|data:image\\/(png|jpeg|gif|webp);)/.test(value)) bad.push(value);
     }
   }
-  for (const each of document.querySelectorAll("iframe, object, embed, base, meta[http-equiv], svg:not(.drawn), svg.drawn :not(a, line, rect, text, title), math, style, video, main form:not(#composer)")) bad.push(each.localName);
+  for (const each of document.querySelectorAll("iframe, object, embed, base, meta[http-equiv], svg:not(.drawn), svg.drawn :not(a, line, rect, text, title, .rail path), math, style, video, main form:not(#composer, #finding, .range > form)")) bad.push(each.localName);
   for (const each of document.querySelectorAll("script, link")) {
     if (!(each.src || each.href).startsWith(location.origin + "/static/")) bad.push(each.outerHTML);
   }
@@ -87,7 +87,7 @@ async def test_lists_and_searches_show_hostile_names_and_do_nothing(
         await visitor.scrolled_through("#following", ".row")
         await expect(visitor.page.locator(".row")).to_have_count(len(PAYLOADS))
         await is_harmless(visitor)
-    for path in ("/overview", "/overview?by=model&of=<script>"):
+    for path in ("/usage", "/usage?by=model&of=<script>"):
         await visitor.go(path)
         await expect(visitor.page.locator(".stacks a").first).to_be_attached()
         await is_harmless(visitor)

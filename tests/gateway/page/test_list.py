@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from playwright.async_api import expect
 
+from hitherto.ids import now_ms
 from hitherto.model import Draft, Entry, Principal, Text, ToolCall, ToolResult, Usage
 from hitherto.service import Imported, Sessions
+from hitherto.values.days import DAY_MS
 from tests.gateway.page.conftest import Enter
 from tests.gateway.page.visitor import Visitor
 
@@ -396,3 +399,71 @@ async def test_several_are_exported_as_one_file_that_can_be_imported(
     heads = [line for line in map(json.loads, file.read_text().splitlines()) if "format" in line]
     assert sorted(head["session"]["title"] for head in heads) == ["One", "Three"]
     assert "Xk29fjQ81mZp07Lw" not in file.read_text()
+
+
+async def test_ten_are_selected_by_range_or_at_once_and_keys_act_on_all_of_them(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    ids = [await begun(kept, ann, f"Number {number}") for number in range(60)]
+    visitor = await enter()
+    page, bar = visitor.page, visitor.page.get_by_role("toolbar", name="Selected sessions")
+    await page.get_by_role("link", name="Number 59", exact=True).focus()
+    await page.keyboard.press("x")
+    for _ in range(4):
+        await page.keyboard.press("j")
+    await page.keyboard.press("X")
+    await expect(page.locator("#how-many")).to_have_text("5 selected")
+    await page.get_by_label("Select Number 50", exact=True).click(modifiers=["Shift"])
+    await expect(page.locator("#how-many")).to_have_text("10 selected")
+    await page.get_by_role("link", name="Number 55", exact=True).focus()
+    await page.keyboard.press("t")
+    await page.get_by_label("Tag for all selected").fill("seen")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".row .tag")).to_have_count(10)
+    await expect(bar).to_be_hidden()
+    assert [(await kept.get(ann, each)).tags for each in ids] == [()] * 50 + [("seen",)] * 10
+    await page.keyboard.press("*")
+    await expect(page.locator("#how-many")).to_have_text("60 selected")
+    await page.keyboard.press("p")
+    await expect(page.locator(".row .flag.pinned")).to_have_count(60)
+    await expect(bar).to_be_hidden()
+    await page.keyboard.press("x")
+    await page.keyboard.press("Escape")
+    await expect(bar).to_be_hidden()
+
+
+async def test_the_list_is_narrowed_to_days_where_one_is_and_sorted(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    now = now_ms()
+    times = {"Today": 0, "An hour ago": DAY_MS // 24, "Last week": 5 * DAY_MS, "Long ago": 60 * DAY_MS}
+    for (name, ago), cost in zip(times.items(), (0.1, 0.2, 0.5, 0.3), strict=True):
+        at = now - ago
+        taken = Imported(id=f"pi:{name}", source="pi", created_at=at, updated_at=at, title=name)
+        said = Entry(id="a", at=at, role="assistant", model="m", usage=Usage(input=1, output=1, cost=cost))
+        await kept.transfer.sync(ann, taken, [said])
+    # Somewhere the first hour of the day runs: there, an hour ago was yesterday.
+    hours = (now // 3_600_000) % 24
+    visitor = await enter(timezone_id=f"Etc/GMT{hours - 24 if hours > 12 else hours:+}")
+    page, names = visitor.page, visitor.page.locator(".row .name")
+    facets = page.get_by_role("navigation", name="Filters")
+    await page.get_by_role("link", name="7 days").click()
+    await expect(names).to_have_text(["Today", "An hour ago", "Last week"])
+    await expect(facets.get_by_role("listitem").filter(has_text="Pi 3").first).to_be_visible()
+    await page.get_by_role("link", name="cost", exact=True).click()
+    await expect(names).to_have_text(["Last week", "An hour ago", "Today"])
+    await page.get_by_role("link", name="7 days").click()
+    await expect(names).to_have_text(["Last week", "Long ago", "An hour ago", "Today"])
+    await expect(page).to_have_url(f"{visitor.base}/?sort=cost")
+    await expect(page.locator(".row[data-day]")).to_have_count(0)
+    await page.locator(".range summary").click()
+    await page.get_by_label("From").fill(day_of(now - 61 * DAY_MS))
+    await page.get_by_label("To", exact=True).fill(day_of(now - 59 * DAY_MS))
+    await page.get_by_role("button", name="Show").click()
+    await expect(names).to_have_text(["Long ago"])
+    await visitor.go("/?since=1d")
+    await expect(names).to_have_text(["Today"])
+
+
+def day_of(at: int) -> str:
+    return datetime.fromtimestamp(at / 1_000, UTC).date().isoformat()

@@ -284,7 +284,7 @@ async def test_pressing_twice_forks_once(enter: Enter, kept: Sessions, ann: Prin
 
 async def test_every_page_says_that_one_is_signed_out(enter: Enter, kept: Sessions, ann: Principal) -> None:
     made = await begun(kept, ann, "Talk", "hello")
-    visitor = await enter("/overview")
+    visitor = await enter("/usage")
     beside = await visitor.page.context.new_page()
     await beside.goto(f"{visitor.base}/checkpoints?session={made}")
     await expect(beside.locator("#more")).to_be_visible()

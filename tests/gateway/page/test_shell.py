@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from hitherto.model import Principal
+from hitherto.model import Draft, Principal, ToolCall
 from hitherto.service import Sessions
 from tests.gateway.page.conftest import Enter
 from tests.gateway.page.test_list import PHONE, begun, say
@@ -44,10 +44,11 @@ async def test_a_session_is_read_beside_the_list_that_it_was_opened_from(
     await begun(kept, ann, "Four", tags=("red",))
     await expect(names).to_have_text(["Four", "Three", "Two", "One"])
     await names.filter(has_text="Three").click()
-    await expect(page.locator("#feed")).to_contain_text("about Three")
+    await expect(chosen).to_have_text("Three")
     await page.keyboard.press("u")
     await expect(page).to_have_url(f"{visitor.base}/?tag=red")
     await visitor.go(f"/s/{elsewhere}")
+    await visitor.is_in()
     await page.keyboard.press("]")
     await expect(page.get_by_text("This session is not in the list that you came from.")).to_be_visible()
 
@@ -69,6 +70,7 @@ async def test_below_that_width_one_thing_is_shown_with_a_way_back(
     await page.get_by_role("link", name="Two").tap()
     await expect(page.locator("#feed")).to_contain_text("second")
     await expect(page.locator("#beside")).to_be_hidden()
+    await visitor.is_in()
     await page.keyboard.press("]")
     await expect(page.locator("#feed")).to_contain_text("first")
     await page.get_by_role("link", name="Back to the list").tap()
@@ -96,3 +98,37 @@ async def test_theme_and_text_size_are_chosen_and_stay(enter: Enter, kept: Sessi
     assert await page.evaluate(SCHEME) == "light dark"
     await page.keyboard.press("Escape")
     await expect(page.get_by_label("System")).to_be_hidden()
+
+
+async def test_one_box_finds_sessions_files_commands_and_filters(
+    enter: Enter, kept: Sessions, ann: Principal
+) -> None:
+    await begun(kept, ann, "Birds", "The **heron** stands `still` in [the](https://a.example/) water.")
+    made = await begun(kept, ann, "Edits", project="github.com/ada/engine")
+    given = {"file_path": "/srv/engine/heron.py", "old_string": "a", "new_string": "b"}
+    await kept.append(ann, made, Draft(role="assistant", parts=(ToolCall(id="1", name="edit", input=given),)))
+    visitor = await enter("/usage")
+    page, box = visitor.page, visitor.page.get_by_role("combobox", name="Find sessions, files")
+    found = page.get_by_role("listbox", name="Found").get_by_role("option")
+    await page.keyboard.press("Control+k")
+    await expect(found.first).to_contain_text("Edits")
+    await box.fill("heron stands")
+    await expect(found.first).to_contain_text("The heron stands still in the water.")
+    await box.fill("heron.py")
+    await expect(found.filter(has_text="File")).to_contain_text("/srv/engine/heron.py")
+    await box.fill("proj")
+    await found.filter(has_text="project:").click()
+    await expect(box).to_have_value("project:")
+    await box.press_sequentially("engine")
+    await expect(found.first).to_contain_text("Edits")
+    await page.get_by_text("Newest", exact=True).click()
+    await box.fill("inbox")
+    await expect(found.first).to_contain_text("Inbox")
+    await box.press("Enter")
+    await expect(page).to_have_url(f"{visitor.base}/inbox")
+    await visitor.is_in()
+    await page.get_by_role("button", name="Find").click()
+    await box.fill("theme dark")
+    await box.press("Enter")
+    await visitor.becomes(SCHEME, "dark")
+    await expect(box).to_be_hidden()

@@ -7,6 +7,7 @@ from typing import Any
 
 from playwright.async_api import ConsoleMessage, Page, Request, expect
 
+from hitherto.gateway.auth.cookies import ZONE
 from hitherto.model import Token
 from hitherto.service import Sessions
 from tests.gateway.servers import Server
@@ -40,6 +41,10 @@ class Visitor:
     async def is_in(self) -> None:
         """The page is there, and its script has begun."""
         await expect(self.page.locator("#more")).to_be_visible()
+
+    async def cookies(self) -> list[Any]:
+        """What the browser keeps of the server, but for the time zone that it tells."""
+        return [each for each in await self.page.context.cookies() if each.get("name") != ZONE]
 
     async def go(self, path: str) -> None:
         await self.page.goto(f"{self.base}{path}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from datetime import date, timedelta
 
 import click
@@ -24,10 +22,6 @@ SPANS: dict[Period | None, timedelta] = {
     "month": timedelta(days=364),
 }
 """How far back a report goes unless --since says."""
-FIELDS = (
-    "period", "name", "sessions", "requests", "input_tokens", "output_tokens", "cache_read_tokens",
-    "cache_write_tokens", "cost_usd", "reported_usd", "estimated_usd", "unpriced_requests",
-)  # fmt: skip
 UNCOUNTED = "Some messages are not counted yet: run it again for all of them."
 
 
@@ -79,12 +73,12 @@ async def run(
     if out.json:
         out.document(_document(report))
     elif as_csv:
-        out.text(_csv(report))
+        out.text(report.csv)
     elif out.terminal:
         _show(out, report, by)
     else:
         for row in report.rows:
-            out.row(*_fields(row))
+            out.row(*row.columns)
 
 
 def _show(out: Output, report: UsageReport, by: By | None) -> None:
@@ -114,22 +108,6 @@ def _name(row: UsageRow) -> str:
 def _numbers(sessions: int, used: UsageSum) -> list[str]:
     counts = (used.input, used.cache_read, used.output)
     return [str(sessions), *(formats.count(number) for number in counts), formats.about_cost(used)]
-
-
-def _fields(row: UsageRow) -> tuple[object, ...]:
-    used = row.usage
-    counts = (used.requests, used.input, used.output, used.cache_read, used.cache_write)
-    cost = None if used.cost is None else f"{used.cost:.6f}"
-    money = (cost, f"{used.reported:.6f}", f"{used.estimated:.6f}", used.unpriced)
-    return (row.period, row.name, row.sessions, *counts, *money)
-
-
-def _csv(report: UsageReport) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
-    writer.writerows(map(_fields, report.rows))
-    return text.getvalue().rstrip("\n")
 
 
 def _document(report: UsageReport) -> dict[str, object]:

@@ -17,6 +17,7 @@ from hitherto.service import Sessions
 from hitherto.service.access.signin import PASS_MS
 
 OWN_HEADER = b"x-hitherto"
+ZONE = "hitherto-zone"
 
 
 @dataclass(slots=True)
@@ -52,7 +53,15 @@ def is_opened(scope: Scope) -> bool:
 
 def held_pass(scope: Scope) -> str | None:
     """The pass in the cookie, good or not; None if there is none, or several."""
-    name = cookie_name(scope)
+    return _held(scope, cookie_name(scope))
+
+
+def zone_of(scope: Scope) -> str:
+    """The time zone that the page's script says the browser is in, or what somebody put there; UTC if there is none."""
+    return _held(scope, ZONE) or "UTC"
+
+
+def _held(scope: Scope, name: str) -> str | None:
     pairs = [
         pair.strip().partition("=")
         for key, value in scope["headers"]

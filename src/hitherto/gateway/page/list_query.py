@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from datetime import date
-from typing import Any
+from datetime import date, datetime, timedelta
+from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode
 
 from msgspec.structs import replace
 
+from hitherto.ids import now_ms
 from hitherto.limits import TAGS
 from hitherto.model import STATUSES, Archived, Condition, Filter, Status, Value
+from hitherto.service.admin.spending import checked_zone, moment_of
 from hitherto.service.search.sessions import Order
 from hitherto.values.filters import HERE
 from hitherto.values.query.language import Query, filtered
@@ -30,11 +32,18 @@ SOURCES = {
     "pi": "Pi",
 }
 """Display names of sources; any other source is shown by its own name."""
+Sort = Literal["cost", "changes", "messages"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+RECENT = {"1d": "Today", "7d": "7 days", "30d": "30 days"}
+"""Times that end today, by the number of their days."""
 _UNFINISHED = re.compile(r"(?:^|\s)\w{2,}$")
 
 
 class ListQuery(Value, frozen=True):
-    """What an address selects. Unknown parameters are ignored. With `ids`, only those sessions."""
+    """What an address selects. Unknown parameters are ignored. With `ids`, only those sessions.
+
+    `since` is a day or one of `RECENT`, `until` a day, both included and in the time of `zone`, which is the browser's.
+    """
 
     q: str = ""
     sources: tuple[str, ...] = ()
@@ -43,11 +52,15 @@ class ListQuery(Value, frozen=True):
     tags: tuple[str, ...] = ()
     status: Status | None = None
     day: str | None = None
+    since: str | None = None
+    until: str | None = None
     archived: bool = False
     pinned: bool = False
     cursor: str | None = None
     ids: tuple[str, ...] = ()
     best: bool = False
+    sort: Sort | None = None
+    zone: str = "UTC"
 
     @property
     def search(self) -> str | None:
@@ -75,11 +88,25 @@ class ListQuery(Value, frozen=True):
             tags=self.tags,
             status=self.status,
             day=self.day,
+            updated_after=self._moment(self.since, 0),
+            updated_before=self._moment(self.until, 1),
             pinned=True if self.pinned else None,
             archived=archived,
             subagents=self.search is not None,
         )
         return filtered(given, Query(session=chosen))
+
+    def _moment(self, day: str | None, later: int) -> int | None:
+        """The beginning of a day, or of one so many days later."""
+        if day is None:
+            return None
+        local = checked_zone(self.zone)
+        if day in RECENT:
+            later = 1 - int(day[:-1])
+            first = datetime.fromtimestamp(now_ms() / 1_000, local).date()
+        else:
+            first = date.fromisoformat(day)
+        return moment_of(first + timedelta(days=later), local)
 
     @property
     def is_narrowed(self) -> bool:
@@ -89,7 +116,7 @@ class ListQuery(Value, frozen=True):
     @property
     def is_faceted(self) -> bool:
         """Whether a filter is on."""
-        return replace(self, q="", cursor=None, ids=(), best=False) != ListQuery()
+        return replace(self, q="", cursor=None, ids=(), best=False, sort=None) != ListQuery(zone=self.zone)
 
     @property
     def filter_fields(self) -> list[tuple[str, str]]:
@@ -114,14 +141,14 @@ class ListQuery(Value, frozen=True):
         )
         pairs: list[tuple[str, str | None]] = [("q", self.q)]
         pairs += [(name, value) for name, values in chosen for value in values]
-        pairs += [("status", self.status), ("day", self.day)]
+        pairs += [("status", self.status), ("day", self.day), ("since", self.since), ("until", self.until)]
         pairs += [("archived", "1" if self.archived else ""), ("pinned", "1" if self.pinned else "")]
-        pairs += [("order", "best" if self.best else ""), ("cursor", self.cursor)]
+        pairs += [("order", "best" if self.best else ""), ("sort", self.sort), ("cursor", self.cursor)]
         pairs += [("id", each) for each in self.ids]
         return [(name, value) for name, value in pairs if value]
 
 
-def parse_query(query: bytes) -> ListQuery:
+def parse_query(query: bytes, zone: str = "UTC") -> ListQuery:
     """Parse the query part of an address."""
     pairs = parse_qsl(query.decode("latin-1"), errors="replace", max_num_fields=100)
     last = dict(pairs)
@@ -133,6 +160,10 @@ def parse_query(query: bytes) -> ListQuery:
         tags=_all(pairs, "tag")[:TAGS],
         status=next((status for status in STATUSES if status == last.get("status")), None),
         day=_day(last.get("day", "")),
+        since=last["since"] if last.get("since") in RECENT else _bound(last.get("since", "")),
+        until=_bound(last.get("until", "")),
+        sort=next((sort for sort in SORTS if sort == last.get("sort")), None),
+        zone=zone,
         archived=last.get("archived") == "1",
         best=last.get("order") == "best",
         pinned=last.get("pinned") == "1",
@@ -156,3 +187,9 @@ def _day(text: str) -> str | None:
         return str(date.fromisoformat(text))
     except ValueError:
         return None
+
+
+def _bound(text: str) -> str | None:
+    """A day of our time, so that its beginning is a moment everywhere."""
+    day = _day(text)
+    return day if day and "1970-01-02" <= day < "3000" else None

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from hitherto.errors import HithertoError, InvalidInput, NotFound
-from hitherto.gateway.auth.cookies import is_ours
+from hitherto.gateway.auth.cookies import is_ours, zone_of
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import signin, templates
 from hitherto.gateway.page.list_query import parse_query
@@ -24,8 +24,9 @@ from hitherto.gateway.page.views.checkpoints import checkpoint, checkpoints
 from hitherto.gateway.page.views.compaction import compaction
 from hitherto.gateway.page.views.compare import compare
 from hitherto.gateway.page.views.export import export, resume
+from hitherto.gateway.page.views.inbox import inbox, waiting
 from hitherto.gateway.page.views.list import home
-from hitherto.gateway.page.views.overview import overview, parse_overview_query
+from hitherto.gateway.page.views.usage import parse_usage_query, usage_csv, usage_page
 from hitherto.gateway.server.state import ServerState
 from hitherto.gateway.server.workers import Run, WorkTooSlow
 from hitherto.gateway.transport.origin import header
@@ -40,9 +41,12 @@ from hitherto.gateway.transport.responses import (
     unless_left,
     unreadable,
 )
+from hitherto.service.admin.spending import checked_zone
 from hitherto.service.search.within import KINDS
 
 READS = "read"
+CSV = b"text/csv; charset=utf-8"
+AS_FILE = ((b"content-disposition", b'attachment; filename="usage.csv"'),)
 FOR_EVER = ((b"cache-control", b"public, max-age=31536000, immutable"),)
 log = logging.getLogger(__name__)
 
@@ -61,6 +65,16 @@ class PageRequest(NamedTuple):
             parse_qsl(self.scope["query_string"].decode("latin-1"), errors="replace", max_num_fields=100)
         )
 
+    @property
+    def zone(self) -> str:
+        """The time zone of the browser, which it says in a cookie; UTC if that is none."""
+        try:
+            found = zone_of(self.scope)
+            checked_zone(found)
+        except InvalidInput:
+            return "UTC"
+        return found
+
 
 Handler = Callable[[PageRequest], Awaitable[PageResponse]]
 RawHandler = Callable[[ServerState, Scope, Receive], Awaitable[PageResponse | None]]
@@ -70,11 +84,14 @@ def routes(state: ServerState) -> list[BaseRoute]:
     """All routes of the page."""
     return [
         Route("/", Endpoint(state, signed_in(_home, status=200)), methods=["GET"]),
-        Route("/overview", Endpoint(state, signed_in(_overview)), methods=["GET"]),
+        Route("/usage", Endpoint(state, signed_in(_usage)), methods=["GET"]),
+        Route("/overview", Endpoint(state, signed_in(_usage)), methods=["GET"]),  # its address until 1.0
+        Route("/usage.csv", Endpoint(state, signed_in(_usage_csv)), methods=["GET"]),
         Route("/s/{session:path}", Endpoint(state, signed_in(_session)), methods=["GET"]),
         Route("/message", Endpoint(state, signed_in(_message)), methods=["GET"]),
         Route("/find", Endpoint(state, signed_in(_find)), methods=["GET"]),
         Route("/jump", Endpoint(state, signed_in(_jump)), methods=["GET"]),
+        Route("/waiting", Endpoint(state, signed_in(_waiting)), methods=["GET"]),
         Route("/live", Endpoint(state, signed_in(_live)), methods=["GET"]),
         *(
             Route(path, Endpoint(state, signed_in(_handler_of(view))), methods=["GET"])
@@ -159,13 +176,19 @@ def _error_page(status: int, title: str, text: str) -> PageResponse:
 
 
 async def _home(request: PageRequest) -> PageResponse:
-    wanted = parse_query(request.scope["query_string"])
+    wanted = parse_query(request.scope["query_string"], request.zone)
     in_parts, bare = is_ours(request.scope), "bare" in request.query
     return PageResponse(await home(request.caller, wanted, in_parts=in_parts, bare=in_parts and bare))
 
 
-async def _overview(request: PageRequest) -> PageResponse:
-    return PageResponse(await overview(request.caller, parse_overview_query(request.query)))
+async def _usage(request: PageRequest) -> PageResponse:
+    wanted = parse_usage_query(request.query, request.zone)
+    return PageResponse(await usage_page(request.caller, wanted))
+
+
+async def _usage_csv(request: PageRequest) -> PageResponse:
+    wanted = parse_usage_query(request.query, request.zone)
+    return PageResponse(await usage_csv(request.caller, wanted), kind=CSV, headers=AS_FILE)
 
 
 async def _session(request: PageRequest) -> PageResponse:
@@ -218,6 +241,10 @@ async def _jump(request: PageRequest) -> PageResponse:
     return PageResponse(msgspec.json.encode(target), kind=JSON)
 
 
+async def _waiting(request: PageRequest) -> PageResponse:
+    return PageResponse(msgspec.json.encode(await waiting(request.caller)), kind=JSON)
+
+
 async def _live(request: PageRequest) -> PageResponse:
     after = request.query.get("after")
     seconds = 0.0 if "now" in request.query else live.WAIT_SECONDS
@@ -245,4 +272,5 @@ VIEWS: dict[str, View] = {
     "/compare": compare,
     "/export": export,
     "/resume": resume,
+    "/inbox": inbox,
 }

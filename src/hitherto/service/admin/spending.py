@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -18,6 +20,10 @@ Period = Literal["day", "week", "month"]
 By = Literal["project", "agent", "model", "branch", "session"]
 PERIODS: tuple[Period, ...] = get_args(Period)
 GROUPS: tuple[By, ...] = get_args(By)
+COLUMNS = (
+    "period", "name", "sessions", "requests", "input_tokens", "output_tokens", "cache_read_tokens",
+    "cache_write_tokens", "cost_usd", "reported_usd", "estimated_usd", "unpriced_requests",
+)  # fmt: skip
 FEW_LOGS = 200
 _LEAST, _MOST = 0.8, 5.0
 """Between these shares of the estimate, what an agent says that a session cost is about the same requests."""
@@ -31,6 +37,15 @@ class UsageRow(Value, frozen=True):
     sessions: int
     usage: UsageSum
     title: str | None = None
+
+    @property
+    def columns(self) -> tuple[object, ...]:
+        """The values of `COLUMNS`."""
+        used = self.usage
+        counts = (used.requests, used.input, used.output, used.cache_read, used.cache_write)
+        cost = None if used.cost is None else f"{used.cost:.6f}"
+        money = (cost, f"{used.reported:.6f}", f"{used.estimated:.6f}", used.unpriced)
+        return (self.period, self.name, self.sessions, *counts, *money)
 
 
 class UsageReport(Value, frozen=True):
@@ -46,6 +61,15 @@ class UsageReport(Value, frozen=True):
     total: UsageSum
     sessions: int
     complete: bool
+
+    @property
+    def csv(self) -> str:
+        """The rows as comma-separated values, with a header line."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(row.columns for row in self.rows)
+        return text.getvalue().rstrip("\n")
 
 
 class Labels(NamedTuple):

@@ -76,19 +76,21 @@ def calendar(values: Mapping[str, int], since: date, until: date) -> Calendar:
     edges = _quarters(value for value in values.values() if value > 0)
     days = [
         Day(LEFT + week * PITCH, ABOVE + day.weekday() * PITCH, str(day), value, _level(value, edges))
-        for day in _days(since, until)
+        for day in days_between(since, until)
         for week in [(day - start).days // 7]
         for value in [values.get(str(day), 0)]
     ]
     return Calendar(tuple(days), _months(since, until, start), LEFT + weeks * PITCH, ABOVE + 7 * PITCH)
 
 
-def stacks(values: Iterable[tuple[str, str, float]], since: date, until: date) -> Stacks:
-    """Stacked columns of the values (`day, name, value`), the name with the largest total at the bottom."""
-    shown = [given for given in values if given[2] > 0 and str(since) <= given[0] <= str(until)]
+def stacks(values: Iterable[tuple[str, str, float]], columns: Iterable[date]) -> Stacks:
+    """Stacked columns, each of a day or of what begins with it, of the values (`day, name, value`), the name with the largest
+    total at the bottom."""
+    days = [str(day) for day in columns]
+    known = set(days)
+    shown = [given for given in values if given[2] > 0 and given[0] in known]
     names = _names(shown)
     tones = {name.name: name.tone for name in names}
-    days = [str(day) for day in _days(since, until)]
     by_day: dict[str, dict[str | None, float]] = {}
     for day, name, value in shown:
         shown_name = name if name in tones else None
@@ -158,7 +160,7 @@ def _readings(days: list[str], step: float) -> tuple[tuple[float, str], ...]:
 
 
 def _months(since: date, until: date, start: date) -> tuple[tuple[int, str], ...]:
-    firsts = [day for day in _days(since, until) if day.day == 1]
+    firsts = [day for day in days_between(since, until) if day.day == 1]
     return tuple((LEFT + (day - start).days // 7 * PITCH, f"{day:%b}") for day in firsts)
 
 
@@ -171,7 +173,8 @@ def _level(value: int, edges: list[int]) -> int:
     return 0 if value <= 0 else 1 + bisect_left(edges, value)
 
 
-def _days(since: date, until: date) -> list[date]:
+def days_between(since: date, until: date) -> list[date]:
+    """The days from the first to the last, both included."""
     return [since + timedelta(days=n) for n in range((until - since).days + 1)]
 
 

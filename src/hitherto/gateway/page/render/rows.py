@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 from zlib import crc32
@@ -24,6 +25,8 @@ STATUSES = {
     "interrupted": "interrupted",
 }
 FULL = 0.8
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
+_SIGNS = re.compile(r"\*\*|`+|(?<=\n)(?:#{1,6}|>|[-*+])\s+|\A(?:#{1,6}|>)\s+")
 TONES = 6
 SIGNS = {"claude": ("CC", 4), "codex": ("Cx", 2), "gemini": ("G", 3), None: ("h", 0)}
 """Signs of agents: letters and a tone; those of any other come from its name."""
@@ -142,7 +145,12 @@ def _marked(hit: Hit) -> Iterator[Markup]:
     """The snippet with its hits marked. It is cleaned piece by piece, because cleaning moves the marks."""
     done = 0
     for start, stop in hit.marks:
-        yield escape(clean(hit.snippet[done:start]))
+        yield escape(_plain(hit.snippet[done:start]))
         yield Markup("<mark>{}</mark>").format(clean(hit.snippet[start:stop]))
         done = stop
-    yield escape(clean(hit.snippet[done:]))
+    yield escape(_plain(hit.snippet[done:]))
+
+
+def _plain(text: str) -> str:
+    """Text without the signs of Markdown that mean something around words: what is left reads as it would be shown."""
+    return _SIGNS.sub("", _LINK.sub(r"\1", clean(text)))

@@ -1,6 +1,7 @@
 // Follows changes: one page in this browser polls the server and passes changes on to the others, so that however many are open, they
 // hold one connection. A hidden page does not poll, and catches up when it is visible again.
 
+import {notifies} from "./attention.js";
 import {SignedOut, text} from "./wire.js";
 
 const LATEST = 10_000;
@@ -9,11 +10,14 @@ const channel = new BroadcastChannel("hitherto news");
 // Runs in one page at a time. In browsers without locks, every page polls.
 const inOnePage = (signal, work) => (navigator.locks ? navigator.locks.request("hitherto news", {signal}, work) : work());
 
+// A page whose reader wants to be notified goes on while it is hidden.
+const sleeps = () => document.hidden && !notifies();
+
 function untilVisible() {
-  if (!document.hidden) return Promise.resolve();
+  if (!sleeps()) return Promise.resolve();
   return new Promise((done) => {
     document.addEventListener("visibilitychange", function look() {
-      if (document.hidden) return;
+      if (sleeps()) return;
       document.removeEventListener("visibilitychange", look);
       done();
     });
@@ -51,6 +55,10 @@ const UNKNOWN = {from: null, after: null, changed: [], gone: []};
 // Calls `heard` with each batch of changes, one at a time, for as long as the page is open, and `away` when the server is gone, back, or
 // the sign-in ended. A batch that could not be handled is repeated. A session that is `apart`, as ephemeral ones are, has its own poll.
 // Without `after`, it starts now.
+// Others who hear of each batch of changes, whatever becomes of it.
+const alsoHeard = [];
+export const hearToo = (work) => alsoHeard.push(work);
+
 export async function follow({after = null, session, apart = false, heard, away}) {
   let seen = after, failures = 0, waiting = null, reading = null;
 
@@ -73,6 +81,7 @@ export async function follow({after = null, session, apart = false, heard, away}
     if (news.after === null || (seen !== null && !follows(news, seen))) return catchUp();
     if (seen !== null && covers(seen, news.after)) return;
     const {changed, gone} = news;
+    for (const work of alsoHeard) work(news);
     if (changed.length || gone.length) await heard({changed, gone});
     seen = seen === null ? news.after : later(seen, news.after);
   }
@@ -105,7 +114,7 @@ export async function follow({after = null, session, apart = false, heard, away}
   // Until the page is hidden, or something fails.
   function stay(signal) {
     return new Promise((hidden, failed) => {
-      document.addEventListener("visibilitychange", () => document.hidden && hidden(), {signal});
+      document.addEventListener("visibilitychange", () => sleeps() && hidden(), {signal});
       if (!apart) channel.addEventListener("message", ({data}) => hear(data).catch(failed), {signal});
       hear(UNKNOWN)
         .then(() => {

@@ -3,7 +3,7 @@
 import {call} from "./wire.js";
 import {follow} from "./changes.js";
 import {beginList, list, refresh, restorePlace, rows, show} from "./list.js";
-import {beginSelection, choose, settle} from "./selection.js";
+import {actOnAll, beginSelection, choose, chooseUpTo, isChoosing, settle} from "./selection.js";
 import {away, begin, showError, idOf, rename, retag, say} from "./shared.js";
 
 const TYPED = 200, SHORTEST = 2;
@@ -94,6 +94,9 @@ async function patch(row, name, notices) {
   await refresh([idOf(row)]);
 }
 
+// Keys act on what is selected, or else on the row that has the focus.
+const forChosen = (name, otherwise) => () => (isChoosing() ? actOnAll(name) : otherwise());
+
 function move(step) {
   const all = [...rows().querySelectorAll(".row:not([hidden])")];
   const at = all.indexOf(current());
@@ -109,18 +112,26 @@ begin({
     j: () => move(1),
     k: () => move(-1),
     x: () => choose(current()),
+    X: () => chooseUpTo(current()),
+    "*": () => actOnAll("everything"),
     e: () => current() && rename(current(), refresh),
-    t: () => current() && retag(current(), refresh),
-    p: () => patch(writable(), "pinned", ["Pinned.", "Unpinned."]).catch(showError),
-    a: () => patch(writable(), "archived", ["Archived.", "Unarchived."]).catch(showError),
+    t: forChosen("tag", () => current() && retag(current(), refresh)),
+    p: forChosen("pin", () => patch(writable(), "pinned", ["Pinned.", "Unpinned."]).catch(showError)),
+    a: forChosen("archive", () => patch(writable(), "archived", ["Archived.", "Unarchived."]).catch(showError)),
+    d: forChosen("delete", () => {
+      if (!writable()) return;
+      choose(current(), true);
+      actOnAll("delete");
+    }),
+    Escape: () => isChoosing() && actOnAll("none"),
     f: goToFilters,
-    o: () => location.assign("/overview"),
+    o: () => location.assign("/usage"),
   },
 });
 addEventListener("pageshow", (event) => event.persisted && refresh().catch(showError)); // back from a session
 beginList({settle, replaced: recount, failed: showError});
 remember();
-const returned = performance.getEntriesByType("navigation")[0].type === "back_forward" || sessionStorage.getItem("returning");
+const returned = performance.getEntriesByType("navigation")[0]?.type === "back_forward" || sessionStorage.getItem("returning");
 sessionStorage.removeItem("returning");
 if (returned) restorePlace().catch(showError);
 follow({after: list().dataset.newest, heard: (news) => refresh(news.changed, news.gone), away});

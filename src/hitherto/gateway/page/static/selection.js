@@ -4,6 +4,7 @@ import {call} from "./wire.js";
 import {askForTag, showError, idOf, say, tagsOf} from "./shared.js";
 import {deleteSoon} from "./deletion.js";
 import {exportAll} from "./export.js";
+import {more} from "./list.js";
 
 const bar = document.getElementById("chosen");
 const counter = document.getElementById("how-many");
@@ -29,13 +30,31 @@ export function settle() {
   document.body.classList.toggle("choosing", chosen.size > 0);
 }
 
+let start = null; // where the next range begins
+
 export function choose(row, on) {
   if (!row?.querySelector(".choose")) return;
   const id = idOf(row);
+  start = id;
   if (on ?? !chosen.has(id)) chosen.add(id);
   else chosen.delete(id);
   settle();
 }
+
+// Selects everything from the row that was chosen last to this one.
+export function chooseUpTo(row) {
+  const all = rows().filter((each) => !each.hidden && each.querySelector(".choose"));
+  const [from, to] = [all.findIndex((each) => idOf(each) === start), all.indexOf(row)];
+  if (from < 0 || to < 0) return choose(row, true);
+  for (const each of all.slice(Math.min(from, to), Math.max(from, to) + 1)) chosen.add(idOf(each));
+  start = idOf(row);
+  settle();
+}
+
+export const isChoosing = () => chosen.size > 0;
+
+// Does to all selected what a button of the bar says.
+export const actOnAll = (name) => bar.querySelector(`[data-all=${name}]`).click();
 
 // Makes the same change in all selected sessions and returns their ids.
 async function each(params) {
@@ -52,8 +71,15 @@ function clear() {
   settle();
 }
 
+const ALL = 1_000;
+
 const ACTIONS = {
   none: clear,
+  everything: async () => {
+    while (rows().length < ALL && document.getElementById("following")) await more();
+    for (const row of rows()) if (!row.hidden) chosen.add(idOf(row));
+    settle();
+  },
   pin: async (refresh) => {
     const pinned = !chosenRows().every((row) => row.querySelector(".flag.pinned"));
     const ids = await each(() => ({pinned}));
@@ -100,8 +126,13 @@ const ACTIONS = {
 
 export function beginSelection(refresh) {
   const select = document.getElementById("select");
+  let ranged = false; // Shift is held while a box is pressed
+  document.addEventListener("click", (event) => (ranged = event.shiftKey), {capture: true});
   document.addEventListener("change", (event) => {
-    if (event.target.matches(".choose")) choose(event.target.closest(".row"), event.target.checked);
+    if (!event.target.matches(".choose")) return;
+    const row = event.target.closest(".row");
+    if (ranged) chooseUpTo(row);
+    else choose(row, event.target.checked);
   });
   select?.addEventListener("click", () => {
     const on = document.body.classList.toggle("selecting");

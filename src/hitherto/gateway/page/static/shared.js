@@ -1,5 +1,7 @@
 // Shared by all pages: notices, times, keys, signing out, and editing titles and tags in place.
 
+import {beginAttention} from "./attention.js";
+import {beginPalette} from "./palette.js";
 import {SignedOut, announce, call, listen, post} from "./wire.js";
 
 // Notices: a passing one is shown for some seconds; a standing one has a name and stays until it is dismissed.
@@ -207,6 +209,8 @@ export function begin({refresh, keys}) {
     }
   });
   document.getElementById("more").hidden = false;
+  beginAttention();
+  beginPalette();
   document.addEventListener("click", (event) => closeMenus(event.target.closest?.(".options, .menu > summary")?.closest(".menu")));
   document.addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && event.target.closest?.(".menu[open]");
@@ -216,7 +220,8 @@ export function begin({refresh, keys}) {
   });
   document.addEventListener("keydown", (event) => {
     if (editing(event)) return;
-    const work = event.key === "?" ? () => help.showModal() : keys[event.key];
+    const everywhere = {"?": () => help.showModal(), i: () => location.assign("/inbox")};
+    const work = keys[event.key] ?? everywhere[event.key];
     if (work) {
       event.preventDefault();
       work(event);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -12,16 +12,25 @@ from msgspec.structs import replace
 from hitherto.errors import InvalidCursor, InvalidQuery, SessionNotFound
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
-from hitherto.gateway.page.list_query import ListQuery
+from hitherto.gateway.page.list_query import RECENT, ListQuery, Sort
 from hitherto.gateway.page.render.rows import Row, hit_row, row
 from hitherto.gateway.page.views.list_facets import groups
 from hitherto.ids import now_ms
+from hitherto.limits import LIST_PAGE
 from hitherto.model import Facets, Found, Session, is_subagent
 from hitherto.values.filters import normal_filter, passes
 from hitherto.values.usage.sessions import SessionUsage
 
 ROWS, HITS = 50, 20
+SORTED, COMPARED = 100, 2_000
+"""So many of a sorted list are shown, of so many of the newest that match."""
 GENERATIONS = 4
+ORDERS: dict[Sort | None, str] = {
+    None: "newest",
+    "cost": "cost",
+    "changes": "changes",
+    "messages": "messages",
+}
 
 
 async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False, bare: bool = False) -> bytes:
@@ -45,7 +54,17 @@ async def home(caller: Caller, wanted: ListQuery, *, in_parts: bool = False, bar
         query=wanted,
         rows=await _with_changes(caller, listed.rows),
         found=listed.found,
+        compared=listed.compared,
         refused=refused,
+        times=[
+            (
+                text,
+                wanted.address_with(since=None if wanted.since == days else days, until=None),
+                wanted.since == days,
+            )
+            for days, text in RECENT.items()
+        ],
+        sorts=[(text, wanted.address_with(sort=sort), wanted.sort == sort) for sort, text in ORDERS.items()],
         following=None if listed.cursor is None else wanted.address_with(cursor=listed.cursor),
         groups=[] if is_more else groups(await _facets(caller, counted), wanted),
         newest=newest,
@@ -70,11 +89,12 @@ async def _with_changes(caller: Caller, rows: Sequence[Row]) -> list[Row]:
 
 
 class _Listed(NamedTuple):
-    """Rows, the cursor of those that follow, and how much a search finds in all, with its first page."""
+    """Rows, the cursor of those that follow, how much a search finds in all, with its first page, and how many were sorted."""
 
     rows: list[Row]
     cursor: str | None = None
     found: Found | None = None
+    compared: int = 0
 
 
 async def _facets(caller: Caller, wanted: ListQuery) -> Facets:
@@ -104,10 +124,42 @@ async def _listed(caller: Caller, wanted: ListQuery) -> _Listed:
         used = await _numbers(caller, [hit.session for hit in found.hits])
         rows = [hit_row(hit, now, used.get(hit.session.id)) for hit in found.hits]
         return _Listed(rows, found.cursor, found.found)
+    if wanted.sort is not None:
+        return await _sorted(caller, wanted, wanted.sort)
     page = await caller.sessions.find(caller.who, wanted.filter, cursor=wanted.cursor, limit=ROWS)
     shown = [*page.sessions, *await _origins(caller, wanted, page.sessions)]
     used = await _numbers(caller, shown)
     return _Listed(families([row(session, now, used.get(session.id)) for session in shown]), page.cursor)
+
+
+async def _sorted(caller: Caller, wanted: ListQuery, sort: Sort) -> _Listed:
+    """The first of the newest sessions that match, by what they cost, changed or have messages."""
+    found, cursor = list[Session](), None
+    while len(found) < COMPARED:
+        page = await caller.sessions.find(caller.who, wanted.filter, cursor=cursor, limit=LIST_PAGE)
+        found += page.sessions
+        if (cursor := page.cursor) is None:
+            break
+    used, now = await _numbers(caller, found), now_ms()
+    rows = [row(session, now, used.get(session.id)) for session in found]
+    if sort == "changes":
+        rows = await _with_changes(caller, rows)
+    return _Listed(sorted(rows, key=SORTS[sort], reverse=True)[:SORTED], compared=len(rows))
+
+
+def _cost(row: Row) -> float:
+    return (row.used.usage.cost or 0.0) if row.used else 0.0
+
+
+def _changes(row: Row) -> int:
+    return row.changes.added + row.changes.removed if row.changes else 0
+
+
+SORTS: Mapping[Sort, Callable[[Row], float]] = {
+    "cost": _cost,
+    "changes": _changes,
+    "messages": lambda each: each.messages or 0,
+}
 
 
 async def _numbers(caller: Caller, shown: Sequence[Session]) -> dict[str, SessionUsage]:
