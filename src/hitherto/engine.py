@@ -299,6 +299,14 @@ class OffersPrompts(Protocol):
         """What a prompt says. Raises `InvalidInput` if there is none of this name, or the server refuses."""
 
 
+@runtime_checkable
+class WarmsUp(Protocol):
+    """What an engine may offer besides: to get ready before the first prompt."""
+
+    def warm_up(self) -> None:
+        """Do what the first turn would wait for. It may take seconds: call it in a thread. Nothing fails because of it."""
+
+
 class Engine(Protocol):
     """Something that answers prompts."""
 

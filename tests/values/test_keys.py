@@ -20,7 +20,7 @@ from hitherto.values.keys import (
     route,
 )
 
-UUID = "0192f7c4-9b1e-7abc-8def-0123456789AB"
+UUID = "0192f7c4-9b1e-7abc-8def-0123456789ab"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,7 @@ def test_a_spelling_is_this_key_and_back(text: str, key: SessionKey) -> None:
         "agent:main:main:dm:u",
         "agent:a:cron:job:more",
         "agent:a:ephemeral:not-a-uuid",
+        f"agent:a:ephemeral:{UUID.upper()}",
         "subagent:agent:a:b:c",
         "subagent:a:b",
         "Agent:main:main",

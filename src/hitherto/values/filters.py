@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-from hitherto.errors import InvalidCwd, InvalidInput, TooLarge
+import msgspec
+
+from hitherto.errors import InvalidCwd, InvalidInput, InvalidKey, TooLarge
 from hitherto.limits import CONDITIONS, CWD_CHARS, checked_length, checked_number, is_storable
-from hitherto.model import STATUSES, Condition, Filter, Session, Status, is_subagent
+from hitherto.model import (
+    RESERVED,
+    STATUSES,
+    Condition,
+    Filter,
+    Session,
+    Status,
+    decode_json,
+    encode,
+    is_subagent,
+)
 from hitherto.values import words
 from hitherto.values.days import day_number, day_text
+from hitherto.values.keys import parse_key
 from hitherto.values.words import Term
 
 
@@ -64,6 +79,9 @@ def normal_filter(given: Filter) -> Filter:
 def _normal(given: Condition) -> Condition:
     if given.field not in _HOLDS:
         raise InvalidInput(f"a condition is about one of {', '.join(_HOLDS)}, not {given.field!r:.80}")
+    if given.field == "metadata":
+        for value in given.values:
+            _named_value(value)
     if not all(map(is_storable, given.values)):
         raise InvalidInput("a filter's texts cannot contain NUL or lone surrogates")
     if len(given.values) > CONDITIONS:
@@ -148,11 +166,40 @@ STATES: dict[str, Callable[[Session], bool]] = {
 }
 """What a session can be said to be. One `failed` if its last turn did."""
 
+
+def kind_of(session: Session) -> str | None:
+    """The kind of chat that a session is, by its key; None without one."""
+    with suppress(InvalidKey):
+        return None if session.key is None else str(parse_key(session.key).kind)
+    return None
+
+
+def metadata_condition(name: str, value: Any) -> str:
+    """What a condition on `metadata` asks for: that the session has this value under this name."""
+    return encode([name, value]).decode()
+
+
+def _named_value(wanted: str) -> tuple[str, Any]:
+    with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+        match decode_json(wanted.encode("utf-8", "surrogatepass")):
+            case [str(name), value]:
+                return name, value
+    raise InvalidInput("a condition on metadata is a list in JSON: a name and a value")
+
+
+def _has_metadata(session: Session, wanted: str) -> bool:
+    name, value = _named_value(wanted)
+    return name in session.meta and not name.startswith(RESERVED) and bool(session.meta[name] == value)
+
+
 _HOLDS: dict[str, Callable[[Session, str], bool]] = {
     "agent": lambda session, value: is_like(value, session.source) or is_like(value, session.agent_id),
     "branch": lambda session, value: is_like(value, session.branch),
     "channel": lambda session, value: is_like(value, session.channel),
     "cwd": lambda session, value: is_like(value, session.cwd),
+    "kind": lambda session, value: kind_of(session) == value,
+    "metadata": lambda session, value: _has_metadata(session, value),
+    "parent": lambda session, value: session.parent == value,
     "is": lambda session, value: value in STATES and STATES[value](session),
     "project": lambda session, value: is_like(value, session.project),
     "source": lambda session, value: is_like(value, session.source or HERE),

@@ -32,7 +32,7 @@ from hitherto.model import Account
 
 # These words stand where a channel would: `agent:a:cron:x` is a task.
 _RESERVED = frozenset({"main", "cron", "ephemeral"})
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+"
 
 
@@ -86,7 +86,7 @@ class SessionKey:
         if self.channel in _RESERVED:
             raise InvalidKey(f"{self.channel!r} is reserved and cannot be the name of a channel")
         if self.kind is Kind.EPHEMERAL and not _UUID.fullmatch(self.name or ""):
-            raise InvalidKey("an ephemeral key ends with a UUID")
+            raise InvalidKey("an ephemeral key ends with a UUID in lower case")
         if len(str(self)) > KEY_CHARS:
             raise InvalidKey(f"a session key may have at most {KEY_CHARS} characters")
 

@@ -245,6 +245,16 @@ def test_packages_that_are_not_installed_are_named() -> None:
     assert "ModelMissing: running a model needs more packages: pip install 'hitherto[models]'" in child.stderr
 
 
+@pytest.mark.usefixtures("provider")
+def test_what_the_first_turn_needs_is_imported_before_it() -> None:
+    code = (
+        "import sys; from hitherto.engines.model import ModelEngine as E; heavy = lambda: 'pydantic_ai' in sys.modules;"
+        f"E().warm_up(); print(heavy()); E({OPENAI!r}).warm_up(); print(heavy(), 'openai' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "True", "True"]
+
+
 class Notes:
     """A memory that holds one fact, and keeps what is added."""
 

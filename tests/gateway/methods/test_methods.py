@@ -714,7 +714,8 @@ async def test_what_a_compaction_leaves_out_is_remembered_and_can_be_forgotten(a
     facts = (await ann_asks.ask("memory.search", query="database port", agent_id="main"))["facts"]
     best = facts[0]
     assert "6543" in best["content"]
-    assert set(best) == {"id", "content", "kind", "confidence", "session_key", "created_at"}
+    assert best["agent_id"] == "main"
+    assert best["superseded_by"] is None
     assert best["session_key"] == KEY
     assert (await ann_asks.ask("memory.search", query="database port", agent_id="other"))["facts"] == []
     listed = (await ann_asks.ask("memory.list", session_key=KEY, limit=200))["facts"]
@@ -779,6 +780,35 @@ async def test_a_route_follows_the_scope_and_verified_links(ann_asks: Asker) -> 
     assert "set for the channel discord" in found["reason"]
     assert await ann_asks.code("route.resolve", **linked, dm_scope="all") == "invalid_input"
     assert await ann_asks.code("route.resolve", agent_id="a", channel="cron", peer_id="x") == "invalid_key"
+
+
+async def test_lists_are_narrowed_by_parent_kind_and_metadata(ann_asks: Asker) -> None:
+    main = await ann_asks.say("Hi")
+    group = (await ann_asks.say("Hi", session_key="agent:main:x:group:g"))["session_id"]
+    fork = (await ann_asks.ask("session.fork", session_key=KEY))["session_id"]
+    await ann_asks.ask("sessions.patch", session_key=group, metadata={"team": "red", "size": 3})
+    await ann_asks.ask("sessions.patch", session_key=fork, metadata={"team": "blue"})
+
+    async def found(**narrowed: Any) -> list[str]:
+        rows = await ann_asks.ask("session.list", filter=narrowed)
+        runtime = await ann_asks.ask("sessions.list", **narrowed)
+        assert rows["total"] == len(rows["sessions"]) == runtime["count"]
+        return [row["session_id"] for row in rows["sessions"]]
+
+    assert await found(parent=KEY) == [fork] == await found(parent=main["session_id"])
+    assert await found(parent=group) == []
+    assert await found(kind="group") == [group] == await found(metadata={"team": "red", "size": 3.0})
+    assert await found(kind="main", metadata={"team": "red"}) == []
+    assert await ann_asks.code("session.list", filter={"parent": "nobody"}) == "session_not_found"
+    assert await ann_asks.code("session.list", filter={"kind": "x"}) == "invalid_input"
+    await ann_asks.ask("session.delete", session_key=KEY)
+    assert (await ann_asks.ask("session.get", session_key=fork))["parent"] is None
+
+
+async def test_an_ephemeral_key_has_one_spelling(ann_asks: Asker) -> None:
+    for uuid in (UUID.upper(), UUID[:-1] + "B"):
+        key = f"agent:main:ephemeral:{uuid}"
+        assert await ann_asks.code("session.create", session_key=key) == "invalid_key"
 
 
 # Taking along

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -123,6 +124,17 @@ async def _place() -> AsyncIterator[Place]:
         await made.asker.say("one")
         async with made.state.watching_tokens():
             yield made
+
+
+async def test_the_engine_gets_ready_when_the_server_has_started(place: Place) -> None:
+    ready = threading.Event()
+
+    class Slow(Scripted):
+        def warm_up(self) -> None:
+            ready.set()
+
+    async with ServerState(place.sessions, Slow()).watching_tokens():
+        await arrives(asyncio.to_thread(ready.wait), "the engine to get ready")
 
 
 async def test_a_turn_goes_on_when_its_socket_is_gone_and_answers_whoever_comes_back(place: Place) -> None:

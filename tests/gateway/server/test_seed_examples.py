@@ -129,7 +129,9 @@ class Step(NamedTuple):
 PEER = "agent:main:telegram:dm:7"
 LONG = [{"role": ("user", "assistant")[number % 2], "content": "word " * 400} for number in range(40)]
 NAMED: Json = {"session_key": KEY}
-ID, FIRST, EXPORT, CHECKPOINT, FACT, FORK = map(Kept, ("id", "first", "export", "checkpoint", "fact", "fork"))
+ID, FIRST, EXPORT, CHECKPOINT, FACT, CORRECTED, FORK = map(
+    Kept, ("id", "first", "export", "checkpoint", "fact", "corrected", "fork")
+)
 MADE_ID = Kept("token")
 MADE: Json = {
     "token_id": MADE_ID, "label": "Reader", "scopes": ["read"], "created_at": TIME, "expires_at": None, "revoked_at": None,
@@ -260,8 +262,14 @@ STEPS = [
             "id": FACT, "content": "Fact 3.", "kind": str, "confidence": None, "session_key": KEY, "created_at": NOW,
         }]},
     ),
-    Step("memory.forget", {"id": FACT}, {"id": FACT, "forgotten": True}),
-    Step("memory.list", {"limit": 1}, {"facts": [{"id": str, "content": str, "session_key": KEY, "created_at": NOW}]}),
+    Step("memory.update", {"id": FACT, "content": "Fact 3 is another."}, {"id": CORRECTED, "replaced": [FACT], "created_at": int}),
+    Step("memory.forget", {"id": CORRECTED}, {"id": CORRECTED, "forgotten": True}),
+    Step(
+        "memory.add",
+        {**NAMED, "content": "Fact 4 is told."},
+        {**NAMED, "id": str, "replaced": [], "created_at": int},
+    ),
+    Step("memory.list", {"limit": 1}, {"facts": [{"id": str, "content": "Fact 4 is told.", "session_key": KEY, "created_at": int}]}),
     Step("session.erase", {**NAMED, "message_id": FIRST}, {**NAMED, "message_id": FIRST, "erased": True}),
     Step("sessions.reset", NAMED, {**NAMED, "events_retired": 44, "reset": True}),
     Step(

@@ -9,7 +9,7 @@ import asyncio
 import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -65,6 +65,13 @@ class ModelEngine:
         self._default = default_model
         self._pause = pause
         self._windows = windows or {}
+
+    def warm_up(self) -> None:
+        """Import what a turn by the default model needs; without one there is nothing to do. A model that cannot be reached
+        says so when it is asked."""
+        if self._default is not None:
+            with suppress(EngineError):
+                _connect_heavy(full_name(self._default, os.environ))
 
     @asynccontextmanager
     async def open(self, setup: Setup) -> AsyncIterator[Conversation]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
@@ -22,14 +23,16 @@ from hitherto.gateway.dispatch.schema import (
 )
 from hitherto.gateway.methods.changes import with_changes
 from hitherto.limits import LIST_PAGE
-from hitherto.model import Filter, Session
+from hitherto.model import Condition, Filter, Session
 from hitherto.model import Status as Doing
+from hitherto.values.filters import metadata_condition
 from hitherto.values.usage.sessions import SessionUsage
 
 MOST_SKIPPED = 100_000
 PAGES_LOOKED_AT = 1_000
 
 Offset = Annotated[int, Meta(ge=0, le=MOST_SKIPPED)]
+ChatKind = Literal["main", "directmessage", "group", "task", "subagent"]
 _DOING: dict[Status, Doing] = {
     "idle": "idle",
     "running": "running",
@@ -40,13 +43,17 @@ _DOING: dict[Status, Doing] = {
 
 class ListFilter(Params, frozen=True, kw_only=True):
     """All that is given must hold. Archived sessions are listed only if asked for. `day` (`2026-11-15`, in UTC) asks for
-    those in which something was said on that day; `project` may be the end of a name."""
+    those in which something was said on that day; `project` may be the end of a name. `parent` is the key or id of the session
+    that they come from, `kind` the kind of chat by their keys, and `metadata` what they have among their own, name by name."""
 
     agent_id: str | None = None
     channel: str | None = None
     status: Status | None = None
     project: str | None = None
     day: str | None = None
+    parent: str | None = None
+    kind: ChatKind | None = None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class ListSessions(Params, frozen=True, kw_only=True):
@@ -59,7 +66,7 @@ class ListSessions(Params, frozen=True, kw_only=True):
 
 
 class ListRuntime(Params, frozen=True, kw_only=True):
-    """The same, with words of the title, a folder, a project, a day and tags to narrow by."""
+    """The same, with words of the title, a folder and tags to narrow by."""
 
     agent_id: str | None = None
     channel: str | None = None
@@ -68,6 +75,9 @@ class ListRuntime(Params, frozen=True, kw_only=True):
     cwd: str | None = None
     project: str | None = None
     day: str | None = None
+    parent: str | None = None
+    kind: ChatKind | None = None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     tags: tuple[str, ...] = ()
     limit: ListLimit = 50
     offset: Offset = 0
@@ -123,7 +133,19 @@ async def _filter(call: Call[Any], given: ListFilter | ListRuntime) -> Filter:
         archived="only" if given.status == "archived" else "exclude",
         project=None if project is None else await call.sessions.projects.called(call.who, project),
         day=given.day,
+        where=tuple([each async for each in _conditions(call, given)]),
     )
+
+
+async def _conditions(call: Call[Any], given: ListFilter | ListRuntime) -> AsyncIterator[Condition]:
+    """What is compared session by session."""
+    if given.parent is not None:
+        above = await call.sessions.channels.resolve(call.who, given.parent)
+        yield Condition(field="parent", values=(above.id,))
+    if given.kind is not None:
+        yield Condition(field="kind", values=(given.kind,))
+    for name, value in given.metadata.items():
+        yield Condition(field="metadata", values=(metadata_condition(name, value),))
 
 
 async def _numbers(context: Context, found: Sequence[Session]) -> dict[str, SessionUsage]:

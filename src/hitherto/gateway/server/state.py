@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from typing import Protocol
 from msgspec import Raw
 from starlette.types import Scope
 
-from hitherto.engine import Engine
+from hitherto.engine import Engine, WarmsUp
 from hitherto.errors import HithertoError
 from hitherto.gateway.auth.cookies import guest_of
 from hitherto.gateway.auth.tokens import Caller, bearer, caller_of
@@ -98,7 +99,9 @@ class ServerState:
     @asynccontextmanager
     async def watching_tokens(self) -> AsyncIterator[None]:
         """Close sockets whose token is revoked, by whichever process, answer what others have left in inboxes, and close the
-        turns of those that have died, while the block runs."""
+        turns of those that have died, while the block runs. The engine gets ready meanwhile."""
+        if isinstance(self.engine, WarmsUp):  # the server ends without waiting for it
+            threading.Thread(target=self.engine.warm_up, daemon=True).start()
         watching = [
             asyncio.create_task(watch())
             for watch in (self._watch_tokens, self._watch_inboxes, self._watch_turns)

@@ -9,6 +9,7 @@ from hitherto.errors import StoreDamaged
 from hitherto.model import RECORDED_IN, RECORDS, Entry, Session, decode_entry
 from hitherto.ports import Reader, Record, Store, Writer
 from hitherto.service.catalog.quarantined import erase_quarantined
+from hitherto.service.core import whole
 from hitherto.service.notes import forget_question
 from hitherto.service.records import change_session, count_said, load_lists
 from hitherto.values import spans as algebra
@@ -21,11 +22,19 @@ async def bury_session(tx: Writer, record: Record, now: int) -> int:
     continued is listed again."""
     messages = await count_said(tx, record)
     await _list_continued(tx, record)
+    await _part_from(whole(tx), record)
     await erase_quarantined(tx, record.owner, partial(_entries_of, tx, record))
     for doomed in (*await copies_of(tx, record), record):
         await tx.bury(doomed, now)
         await forget_question(tx, record.owner, doomed.session.id)
     return messages
+
+
+async def _part_from(tx: Writer, record: Record) -> None:
+    """What was forked from a session, or works for it, no longer names it. What another agent's files say stays."""
+    for child in await tx.children(record.owner, record.session.id):
+        if child.session.source is None:
+            await change_session(tx, child, "parent", parent=None, parent_entry=None)
 
 
 async def _entries_of(tx: Reader, record: Record) -> list[Entry]:
