@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.claude import SDKSessionInfo, get_session_info, list_sessions, paths, project_key_for_directory
+from hitherto.claude import (
+    SDKSessionInfo,
+    get_session_info,
+    get_session_messages,
+    list_sessions,
+    paths,
+    project_key_for_directory,
+)
 from tests.claude.transcripts import MORNING, Writer, grow, session_id
 from tests.support.privileges import without_privileges
 from tests.support.waits import LIMIT, NEVER
@@ -286,3 +295,15 @@ def test_project_keys_are_the_sdks(name: str) -> None:
 )
 def test_project_keys_of_usual_directories_are_the_sdks(directory: str | None) -> None:
     assert project_key_for_directory(directory) == sdk.project_key_for_directory(directory)
+
+
+def test_a_limit_that_is_no_whole_number_is_refused_by_name(projects: Path) -> None:
+    path = Writer(session_id(1))
+    path.user("one")
+    path.save(projects)
+    readers: list[Callable[..., list[Any]]] = [list_sessions, partial(get_session_messages, session_id(1))]
+    for read in readers:
+        assert len(read(limit=1.0)) == 1
+        for wrong in (1.5, "1", float("inf")):
+            with pytest.raises(TypeError, match=r"limit must be a whole number, not "):
+                read(limit=wrong)

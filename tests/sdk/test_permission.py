@@ -100,6 +100,27 @@ async def test_a_plain_function_that_refuses_is_heard() -> None:
     assert result.result == REFUSED
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        claude_agent_sdk.PermissionResultDeny(message="Stop.", interrupt=True),
+        {"behavior": "deny", "message": "Stop.", "interrupt": True},
+    ],
+)
+async def test_an_answer_that_denies_may_interrupt_the_turn(answer: Any) -> None:
+    options = {"can_use_tool": lambda *_: answer, "store": "memory:", "engine": writing("c1", "c2")}
+    async with hitherto.create_session(options) as session:
+        result = await session.prompt("Write it")
+        assert (result.is_error, result.subtype) == (True, "error_during_execution")
+        assert "interrupted" in str(result)
+    allowed = {
+        **options,
+        "can_use_tool": lambda *_: {"behavior": "allow", "interrupt": True},
+        "engine": writing("c3"),
+    }
+    assert (await hitherto.prompt("Write it", allowed)).result.startswith("wrote")
+
+
 async def test_an_answer_for_always_is_not_asked_for_again() -> None:
     asked: list[str] = []
 

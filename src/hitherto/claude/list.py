@@ -64,7 +64,8 @@ def list_sessions(
     that have nothing to be called by are not listed. What cannot be read is left out.
     """
     scan = _Scan(paths.one_of(directory, dir), include_worktrees)
-    wanted = max(offset, 0) + limit if limit is not None and limit > 0 else None
+    limit, offset = paths.whole_number("limit", limit), paths.whole_number("offset", offset)
+    wanted = max(offset, 0) + limit if limit > 0 else None
     files = scan.newest_first(wanted)
     first = list(islice(files, wanted))
     size = sum(found.st_size for _, _, _, found in first)

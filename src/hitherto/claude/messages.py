@@ -147,13 +147,14 @@ def messages_of(
 ) -> list[SessionMessage]:
     """One page of the chosen and visible messages; only these are decoded."""
     links = transcript.links
+    limit, offset = paths.whole_number("limit", limit), paths.whole_number("offset", offset)
     shown = (place for place in chosen(links) if visible(links[place]))
     return [_message(entry) for entry in transcript.full(_page(shown, limit, offset))]
 
 
-def _page(rows: Iterator[T], limit: int | None, offset: int) -> list[T]:
+def _page(rows: Iterator[T], limit: int, offset: int) -> list[T]:
     """The rows of a page; no more are read than needed."""
-    if limit is None or limit <= 0:
+    if limit <= 0:
         return list(islice(rows, max(offset, 0), None))
     if offset >= 0:
         return list(islice(rows, offset, offset + limit))

@@ -38,6 +38,13 @@ def is_session_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def whole_number(name: str, value: float | None) -> int:
+    """A limit or an offset; None is 0. `TypeError` if it is no whole number."""
+    if value is None or (isinstance(value, int | float) and value == value // 1):
+        return int(value or 0)
+    raise TypeError(f"{name} must be a whole number, not {value!r:.100}")
+
+
 def one_of(
     directory: str | os.PathLike[str] | None, other: str | os.PathLike[str] | None
 ) -> str | os.PathLike[str] | None:

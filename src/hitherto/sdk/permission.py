@@ -38,8 +38,9 @@ CanUseTool = Callable[[str, Any, ToolPermissionContext], Any]
 """Called with a tool's name, its input and the context; answers at once or is awaited."""
 
 
-def make_ask(session_id: str, can_use_tool: CanUseTool) -> Ask:
-    """Asks the caller's function, and understands its answer. What the function raises, this raises."""
+def make_ask(session_id: str, can_use_tool: CanUseTool, interrupt: Callable[[], None]) -> Ask:
+    """Asks the caller's function, and understands its answer: one that denies may also `interrupt` the turn. What the function
+    raises, this raises."""
 
     async def ask(call: ToolCall) -> Choice | Verdict:
         context = ToolPermissionContext(
@@ -50,7 +51,11 @@ def make_ask(session_id: str, can_use_tool: CanUseTool) -> Ask:
             locations=call.locations,
         )
         answer = can_use_tool(call.name, call.input, context)
-        return parse_answer(await answer if isawaitable(answer) else answer)
+        answer = await answer if isawaitable(answer) else answer
+        parsed = parse_answer(answer)
+        if isinstance(parsed, Verdict) and not parsed.allowed and _fields(answer).get("interrupt") is True:
+            interrupt()
+        return parsed
 
     return ask
 
@@ -61,7 +66,7 @@ def parse_answer(answer: object) -> Choice | Verdict:
         return replace(answer, input=_checked_input(answer.input))
     if isinstance(answer, bool | str) and answer in PLAIN:
         return PLAIN[answer]
-    fields = answer if isinstance(answer, Mapping) else _Attributes(answer)
+    fields = _fields(answer)
     behavior = fields.get("behavior")
     if behavior == "allow":
         given = _first(fields.get("updated_input"), fields.get("updatedInput"))
@@ -79,6 +84,10 @@ class _Attributes:
 
     def get(self, name: str) -> Any:
         return getattr(self._value, name, None)
+
+
+def _fields(answer: object) -> Mapping[str, Any] | _Attributes:
+    return answer if isinstance(answer, Mapping) else _Attributes(answer)
 
 
 def _checked_input(given: object) -> Json | None:

@@ -81,7 +81,7 @@ class QueuedPrompt:
         """Asks the caller's function; if that raises, the turn ends and the caller gets what it raised."""
         if options.can_use_tool is None:
             return None
-        ask = make_ask(turns.session_id, options.can_use_tool)
+        ask = make_ask(turns.session_id, options.can_use_tool, self.interrupt)
 
         async def ask_or_stop(call: ToolCall) -> Choice | Verdict:
             try:

@@ -11,7 +11,7 @@ from hitherto.claude.chain import Link, is_spoken
 from hitherto.claude.list import SDKSessionInfo, session_info
 from hitherto.claude.messages import SessionMessage, is_shown, messages_of, with_origin
 from hitherto.claude.metadata import milliseconds, read_metadata
-from hitherto.claude.paths import canonical, folder_name, is_session_id
+from hitherto.claude.paths import canonical, folder_name, is_session_id, whole_number
 from hitherto.claude.session_stores.protocol import (
     SessionKey,
     SessionStore,
@@ -224,5 +224,6 @@ def _agent(subpath: str) -> str:
 
 
 def _page(rows: Sequence[T], limit: int | None, offset: int) -> Sequence[T]:
+    limit, offset = whole_number("limit", limit), whole_number("offset", offset)
     rest = rows[max(offset, 0) :]
-    return rest[:limit] if limit is not None and limit > 0 else rest
+    return rest[:limit] if limit > 0 else rest
