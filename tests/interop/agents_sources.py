@@ -6,6 +6,7 @@ opencode, goose and Gemini CLI come from npm and need no account: their model is
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.cli.shell import Shell
 from tests.interop import continuing
 from tests.interop.continuing import AGAIN, ASKED, LOOKED, LOOKS, PAINTED, continued
 from tests.interop.packages import install
-from tests.interop.programs import COMMAND, DELEGATE, RUN, Json, Program, Said, output_in, running
+from tests.interop.programs import COMMAND, DELEGATE, RUN, Gemini, Json, Program, Said, output_in, running
 from tests.sources.census import assert_counted
 
 RESUMED = {
@@ -82,6 +83,30 @@ def test_its_sessions_are_read_as_it_lists_and_tells_them(program: Program, shel
     (source,) = (each for each in local_sources() if each.name == program.name)
     for found in source.find():
         assert_counted(found, source.read(found, None))
+
+
+@pytest.mark.parametrize("program", ["gemini"], indirect=True)
+def test_gemini_thinks_once_and_a_command_that_exits_with_an_error_has_failed(
+    program: Program, shell: Shell
+) -> None:
+    assert isinstance(program, Gemini)
+    thought = {"text": "**Considering** It is red.", "thought": True}
+    fails = {"functionCall": {"name": "run_shell_command", "args": {"command": "echo grass; exit 6"}}}
+    otherwise = program.model.answer
+
+    def answer(body: Json) -> list[Json]:
+        is_asked = RUN in json.dumps(body["contents"][-1])
+        return [thought, fails] if is_asked else [thought, *otherwise(body)]
+
+    program.model.answer = answer
+    name = program.begin("Paint the barn")
+    program.say(RUN, name)
+    program.say("And the fence", name)
+    shell.ok("sync")
+    parts = [part for entry in spoken(shell, f"gemini:{name}") for part in entry["parts"]]
+    assert [part["text"] for part in parts if part["type"] == "thought"] == ["Considering\nIt is red."] * 4
+    (result,) = (part for part in parts if part["type"] == "tool_result")
+    assert result["is_error"]
 
 
 @pytest.mark.parametrize("program", ["gemini"], indirect=True)

@@ -190,7 +190,7 @@ class Gemini(Program):
 
     def __init__(self, folder: Path, model: GenerateServer) -> None:
         super().__init__(folder)
-        self._model = model
+        self.model = model
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             # Else it deletes sessions that it has gone on with in another minute.
@@ -204,7 +204,7 @@ class Gemini(Program):
         return {"GEMINI_CLI_HOME": str(self.home)}
 
     def settings(self) -> dict[str, str]:
-        return {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": self._model.url}
+        return {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": self.model.url}
 
     def say(self, prompt: str, session: str | None = None) -> None:
         again = ("--resume", session) if session else ()
@@ -217,10 +217,10 @@ class Gemini(Program):
 
     def said(self, session: str) -> Said:
         """As it is told to the model with one more prompt, without that."""
-        before = len(self._model.requests)
+        before = len(self.model.requests)
         self.say("And now?", session)
         said: Said = []
-        for content in self._model.requests[before]["contents"]:
+        for content in self.model.requests[before]["contents"]:
             for part in content["parts"]:
                 if "functionCall" in part:
                     said.append(("command", part["functionCall"]["args"]["command"]))

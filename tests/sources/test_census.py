@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import hitherto
-from hitherto.model import LOCAL, encode
+from hitherto.model import LOCAL, encode, plain_text
 from hitherto.sources import AGENTS
 from hitherto.sources.port import Census
 from tests.claude import transcripts
@@ -188,14 +188,20 @@ async def _nothing_is_lost_when_read_again(house: House, agent: str) -> None:
     (session,) = (await house.sessions.find(LOCAL)).sessions
     await house.sessions.rename(LOCAL, session.id, "Mine")
     await house.sessions.tag(LOCAL, session.id, add=["kept"])
-    before = await house.entries(session.id)
+    (answer,) = (entry for entry in await house.entries(session.id) if "wordanswer" in plain_text(entry))
+    fork = await house.sessions.fork(LOCAL, session.id)
+    await house.sessions.entries.erase(LOCAL, session.id, answer.id)
+    before, forked = await house.entries(session.id), await house.entries(fork.id)
     newer: Any = AGENTS[agent].at(house.folder / "agent")
     again = House(house.folder, house.sessions, _Newer(newer))
     report = await again.sync()
     assert (report.new, report.updated, report.parsed_files) == (0, 0, 1)
-    (after,) = (await house.sessions.find(LOCAL)).sessions
+    after = await house.sessions.get(LOCAL, session.id)
     assert (after.id, after.title, after.tags) == (session.id, "Mine", ("kept",))
     assert await house.entries(session.id) == before
+    assert await house.entries(fork.id) == forked
+    assert (await house.sessions.get(LOCAL, fork.id)).parent == session.id
+    assert (await house.sessions.search(LOCAL, "wordanswer")).hits == ()
 
 
 class _Newer:
