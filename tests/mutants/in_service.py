@@ -185,6 +185,13 @@ MUTANTS = (
         "tests/service/transfer/test_branches.py::test_what_a_branch_says_is_found_and_marked[memory]",
     ),
     mutant(
+        "senders-unknown-to-questions",
+        "service/search/best.py",
+        "SPOKEN_BY = 2.0",
+        "SPOKEN_BY = 0.0",
+        "tests/service/search/test_recall.py::test_who_said_it_is_known_by_the_sender_of_a_message",
+    ),
+    mutant(
         "field-of-another-message",
         "service/search/conditions.py",
         "        return all([await self._holds(each, entry, place) for each in self._message])\n",

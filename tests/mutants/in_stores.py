@@ -197,6 +197,13 @@ MUTANTS = (
         "WHERE s.owner <> '' AND {{archived}} AND {{leader}} AND {{bound}}",
         "tests/service/test_isolation.py::test_an_owner_s_name_is_never_a_pattern[postgres-second connection]",
     ),
+    mutant(
+        "beginning-of-one-word-only",
+        "stores/sqlite/documents/by_time.py",
+        "while len(found) < most and",
+        "while not found and",
+        "tests/service/search/test_sessions.py::test_a_beginning_finds_few_words_and_very_many_and_what_is_erased_no_more[sqlite]",
+    ),
     Mutant(
         "search-without-owner-sqlite",
         (
