@@ -123,6 +123,30 @@ MUTANTS = (
         "tests/exports/test_markdown.py::test_a_hostile_text_forges_nothing_wherever_it_stands",
     ),
     mutant(
+        "turns-count-failures-as-edits",
+        "gateway/page/render/transcript.py",
+        "_changes_file(call) and not bad",
+        "_changes_file(call) or bad",
+        "tests/gateway/page/test_turns.py::"
+        "test_what_was_done_is_one_line_that_unfolds_into_a_line_for_each_call",
+    ),
+    mutant(
+        "turns-begin-without-their-prompt",
+        "gateway/page/render/window.py",
+        "    if given.before and request.after is None and not",
+        "    if False and request.after is None and not",
+        "tests/gateway/page/test_turns.py::"
+        "test_a_turn_of_hundreds_of_steps_opens_with_its_prompt_and_is_read_in_parts",
+    ),
+    mutant(
+        "changes-keep-what-was-taken-back",
+        "edits/net.py",
+        "if not any(piece.takes(hunk, edit) for piece in reversed(pieces)):",
+        "if True:",
+        "tests/gateway/page/test_changes.py::"
+        "test_the_files_of_a_session_have_their_whole_difference_and_lead_to_its_messages",
+    ),
+    mutant(
         "page-unescaped",
         "gateway/page/templates.py",
         "autoescape=True",

@@ -6,6 +6,7 @@ allowed. Without these libraries, for very long texts, and where it takes too lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from html import escape
@@ -24,6 +25,7 @@ TAGS = {
     "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES: dict[str, set[str]] = {"*": set(), "a": {"href"}, "ol": {"start"}}
+_TASK = re.compile(r"<li>(\n?(?:<p>)?)\[([ xX])\] ")
 OWN_HEADINGS = 3
 """Headings of this depth are the page's own; those within a message come below them."""
 
@@ -44,9 +46,13 @@ def _as_it_is(text: str) -> str:
 
 
 def _rendered(text: str, highlight: Highlight | None) -> str:
+    html = _filtered(_parser(highlight).render(text), highlight)
+    return _TASK.sub(_box, html) if "<li>" in html else html
+
+
+def _filtered(html: str, highlight: Highlight | None) -> str:
     import nh3
 
-    html = _parser(highlight).render(text)
     return nh3.clean(
         html,
         tags=TAGS if highlight is None else TAGS | {"span"},
@@ -55,6 +61,13 @@ def _rendered(text: str, highlight: Highlight | None) -> str:
         url_relative="deny",
         link_rel="noopener noreferrer nofollow",
     )
+
+
+def _box(found: re.Match[str]) -> str:
+    """The item of a task list with its box."""
+    done = found[2] != " "
+    state = ' checked aria-label="done"' if done else ' aria-label="to do"'
+    return f'<li class="task">{found[1]}<input type="checkbox" disabled{state}> '
 
 
 @cache

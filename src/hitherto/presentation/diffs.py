@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -17,14 +18,17 @@ NEW = ("new_string", "new", "newText", "new_str")
 WHOLE = ("content", "file_text")
 FIELDS = {**dict.fromkeys(OLD, "removed"), **dict.fromkeys((*NEW, *WHOLE), "added")}
 """What becomes of the text in a field of an edit tool."""
+_PLACE = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 
 class Line(NamedTuple):
-    """A line of a diff: added, removed, a place, or the same as it was."""
+    """A line of a diff: added, removed, a place, or the same as it was. `number` is its own in the file, if that is known: in the
+    old file of a line that was removed, else in the new one."""
 
     kind: str
     text: str
+    number: int | None = None
 
 
 class Diff(NamedTuple):
@@ -48,16 +52,56 @@ def of_call(given: Any, *, compare: bool = True) -> Diff | None:
     """
     changes = list(_changes(given))
     lines = [line for old, new in changes for line in _compared(old, new, compare=compare)]
+    if len(changes) == 1 and _is_whole(given):
+        lines = [line._replace(number=number) for number, line in enumerate(lines, 1)]
     return _diff(lines) if changes else None
 
 
 def of_result(output: Any, *, compare: bool = True) -> Diff | None:
-    """The change that a tool says it has made."""
+    """The change that a tool says it has made, with the numbers of its lines if the tool says where it is."""
     match output:
+        case {"structuredPatch": [_, *_] as hunks}:
+            return _diff(list(_of_hunks(hunks)))
+        case {"fileDiff": str(patch)}:
+            return _diff(list(_of_unified(patch)))
         case {"diff": {"oldText": str() | None as old, "newText": str(new)}}:
             diff = _diff(list(_compared(old or "", new, compare=compare)))
             return diff._replace(too_long=not compare or _is_too_long(old or "", new))
     return None
+
+
+def _of_hunks(hunks: list[Any]) -> Iterator[Line]:
+    """Claude Code's own account of an edit."""
+    for hunk in hunks:
+        match hunk:
+            case {"oldStart": int(old), "newStart": int(new), "lines": list(lines)}:
+                yield from _placed(old, new, (line for line in lines if isinstance(line, str)))
+
+
+def _of_unified(diff: str) -> Iterator[Line]:
+    """The lines of a unified diff of one file."""
+    lines = iter(diff[:LARGEST].splitlines())
+    place = next((found for line in lines if (found := _PLACE.match(line))), None)
+    while place is not None:
+        hunk, following = list[str](), None
+        for line in lines:
+            if following := _PLACE.match(line):
+                break
+            hunk.append(line)
+        yield from _placed(int(place[1]), int(place[2]), hunk)
+        place = following
+
+
+def _placed(old: int, new: int, lines: Iterable[str]) -> Iterator[Line]:
+    """The lines of a hunk, each with its number."""
+    yield Line("place", f"@@ -{old} +{new} @@")
+    for line in lines:
+        kind = _KINDS.get(line[:1], "same")
+        if line[:1] == "\\":  # no newline at the end of the file
+            continue
+        yield Line(kind, clean_lines(line[1:]), old if kind == "removed" else new)
+        old += kind != "added"
+        new += kind != "removed"
 
 
 def _changes(given: Any) -> Iterator[tuple[str, str]]:
@@ -69,6 +113,11 @@ def _changes(given: Any) -> Iterator[tuple[str, str]]:
             yield _text(each, OLD) or "", new
     if (whole := _text(given, WHOLE)) is not None:
         yield "", whole
+
+
+def _is_whole(given: Any) -> bool:
+    """Whether a tool was asked to write a whole file."""
+    return isinstance(given, dict) and _text(given, WHOLE) is not None and _text(given, NEW) is None
 
 
 def _text(given: dict[str, Any], names: tuple[str, ...]) -> str | None:

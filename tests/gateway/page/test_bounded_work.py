@@ -95,9 +95,10 @@ async def test_code_that_takes_minutes_to_highlight_is_shown_plainly(store: str)
 async def test_texts_that_take_long_to_compare_are_shown_as_old_and_new(store: str) -> None:
     session = await said(store, EDIT)
     with serving(store, limits=PATIENT) as server:
-        reply = server.request("GET", f"/s/{session}", cookie(server))
+        reply = server.request("GET", f"/s/{session}?steps=1", cookie(server))
         assert b"the last word" in reply.body
-        assert b"@@" not in reply.body
+        assert b'<span class="removed"' in reply.body
+        assert b'<span class="same"' not in reply.body
 
 
 async def test_ordinary_code_is_highlighted_beside_code_that_is_not(store: str) -> None:

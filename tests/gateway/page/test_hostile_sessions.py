@@ -102,8 +102,8 @@ async def test_transcripts_show_hostile_messages_and_do_nothing(
     visitor = await enter()
     seen: set[str] = set()
     for at in (*range(30, len(ids), 30), None):
-        place = "" if at is None else f"?{urlencode({'before': ids[at], 'find': PAYLOADS[at]})}"
-        reply = await visitor.page.goto(f"{visitor.base}/s/{named(made)}{place}")
+        place = "" if at is None else f"&{urlencode({'before': ids[at], 'find': PAYLOADS[at]})}"
+        reply = await visitor.page.goto(f"{visitor.base}/s/{named(made)}?steps=1{place}")
         assert reply is not None
         assert POLICY.decode() in reply.headers["content-security-policy"]
         seen.update(map(unquote, re.findall(r'<article id="m-([^"]+)"', await reply.text())))

@@ -13,7 +13,7 @@ from hitherto.service import Sessions
 from tests.gateway.page.conftest import Enter
 from tests.gateway.page.test_actions import said
 from tests.gateway.page.test_list import begun, say
-from tests.gateway.page.test_session import SIZE, numbered, session_of, shown
+from tests.gateway.page.test_session import SIZE, numbered, session_of, shown, unfolded
 from tests.gateway.page.visitor import Visitor
 from tests.gateway.servers import go
 from tests.support.waits import arrives
@@ -165,6 +165,7 @@ async def test_news_leave_the_focus_and_what_is_unfolded_where_they_are(
 ) -> None:
     made = await session_of(kept, ann, say("please look"), CALL, say("meanwhile"))
     page = (await enter(f"/s/{made}")).page
+    await unfolded(page)
     await expect(page.locator(".card .status")).to_have_text("no result")
     await page.locator(".card > summary").click()
     for at, text in ((".card > summary", "one more"), (".prompt >> nth=1 >> .copy", "and another")):

@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import Page, Route, expect
 
 from hitherto.model import (
     Draft,
@@ -57,6 +57,13 @@ async def shown(visitor: Visitor) -> list[int]:
     return [int(each.strip().removeprefix("Message ").removesuffix(".")) for each in texts]
 
 
+async def unfolded(page: Page) -> None:
+    """Unfold the steps of all turns."""
+    for each in await page.locator(".work > details:not([open]) > summary").all():
+        await each.click()
+    await expect(page.locator(".work:not(:has(.entry))")).to_have_count(0)
+
+
 async def test_every_kind_of_part_has_its_form(enter: Enter, kept: Sessions, ann: Principal) -> None:
     calls = (
         ToolCall(id="1", name="Bash", kind="execute", input={"command": "make test", "timeout": 5}),
@@ -86,12 +93,13 @@ async def test_every_kind_of_part_has_its_form(enter: Enter, kept: Sessions, ann
     visitor = await enter(f"/s/{made}")
     page = visitor.page
     await expect(page.locator(".entry.user strong")).to_have_text("fix")
+    await unfolded(page)
     await expect(page.locator(".said .k").first).to_have_text("def")
     await expect(page.get_by_text("I wonder")).to_be_hidden()
     await page.get_by_text("Thought").click()
     await expect(page.get_by_text("I wonder")).to_be_visible()
     for told in ("a-model", "20 tokens out, 1.5k in", "$0.50"):
-        await expect(page.locator(".entry.assistant header").first).to_contain_text(told)
+        await expect(page.locator(".steps .entry header").first).to_contain_text(told)
     bash = page.locator(".card", has_text="Bash")
     await expect(bash.locator("summary").first).to_have_text(re.compile(r"Bash\s+make test\s+failed"))
     await bash.locator("summary").first.click()
@@ -105,7 +113,7 @@ async def test_every_kind_of_part_has_its_form(enter: Enter, kept: Sessions, ann
     await expect(lookup.locator(".result .key")).to_have_text("found")
     await expect(lookup.locator("img")).to_have_js_property("naturalWidth", 1)
     await expect(page.get_by_text("Step one")).to_be_visible()
-    assert await page.locator("#feed > article").count() == 3  # the results stand in the cards of their calls
+    assert await page.locator("#feed .entry").count() == 3  # the results stand in the cards of their calls
 
 
 async def test_a_session_opens_at_its_end_and_loads_what_is_older_without_a_jump(

@@ -20,6 +20,7 @@ from hitherto.gateway.page.list_query import parse_query
 from hitherto.gateway.page.render.window import WindowRequest
 from hitherto.gateway.page.responses import AS_TEXT, PLAIN, PageResponse
 from hitherto.gateway.page.views import find, live, session
+from hitherto.gateway.page.views.changes import changes
 from hitherto.gateway.page.views.checkpoints import checkpoint, checkpoints
 from hitherto.gateway.page.views.compaction import compaction
 from hitherto.gateway.page.views.compare import compare
@@ -200,6 +201,7 @@ async def _session(request: PageRequest) -> PageResponse:
         first="first" in request.query,
         find=request.query.get("find", ""),
         glance="glance" in request.query,
+        steps="steps" in request.query,
     )
     answers = request.state.engine is not None
     async with request.state.workers.turn(request.caller.who.owner) as run:
@@ -266,6 +268,7 @@ View = Callable[[Caller, Mapping[str, str], Run, bool], Awaitable[bytes]]
 """Renders a page from the caller, the query, a worker and whether the server has an engine."""
 
 VIEWS: dict[str, View] = {
+    "/changes": changes,
     "/compaction": compaction,
     "/checkpoints": checkpoints,
     "/checkpoint": checkpoint,

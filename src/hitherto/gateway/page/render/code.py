@@ -22,12 +22,15 @@ from hitherto.presentation.labels import IMAGE_TYPES, part_label
 
 LONGEST = 50_000
 """Longer code is not highlighted: it would take too long."""
+CODE_BEGINS = '<div class="code"><button class="quiet copy-code">Copy</button><pre>'
+CODE_ENDS = "</pre></div>"
+"""What stands around a block of code. Text has no tag of its own: in it each is escaped."""
 _formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
 def markdown(text: str) -> str:
-    """Markdown as HTML, with highlighted code; as it is if that takes too long."""
-    return rendered(text, highlight)
+    """Markdown as HTML, with highlighted code that can be copied; as it is if that takes too long."""
+    return rendered(text, highlight).replace("<pre>", CODE_BEGINS).replace("</pre>", CODE_ENDS)
 
 
 def highlight(code: str, language: str, _: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from hitherto.clean_text import clean, clean_lines
 from hitherto.gateway.page.render.ansi import coloured
@@ -28,6 +28,25 @@ COMMANDS = ("command", "cmd")
 PATHS = ("file_path", "filePath", "notebook_path", "path")
 
 
+class ShownLine(NamedTuple):
+    """A line of a diff as it is shown: with the colours of its language, and its number if that is known."""
+
+    kind: str
+    text: Markup
+    number: int | None
+
+
+class ShownDiff(NamedTuple):
+    """A diff as it is shown. `is_placed`: the numbers of its lines are known."""
+
+    lines: tuple[ShownLine, ...]
+    more: int
+
+    @property
+    def is_placed(self) -> bool:
+        return any(line.number is not None for line in self.lines)
+
+
 class Output(NamedTuple):
     """The result of a tool call. `anchor` is the message that holds it."""
 
@@ -35,7 +54,7 @@ class Output(NamedTuple):
     failed: bool
     text: Markup | None = None
     node: Node | None = None
-    diff: Diff | None = None
+    diff: ShownDiff | None = None
     pictures: tuple[Picture, ...] = ()
     more: int = 0
 
@@ -43,44 +62,51 @@ class Output(NamedTuple):
 class Card(NamedTuple):
     """A call, with the parts that it has. `output` is None while it `runs`, or if there was never a result.
 
-    `child` is the session that it started.
+    `child` is the session that it started; `changed` says how many lines it added and removed.
     """
 
     name: str
     kind: str
     summary: str
     command: Markup | None = None
-    diff: Diff | None = None
+    diff: ShownDiff | None = None
     given: Node | None = None
     output: Output | None = None
     child: Row | None = None
     runs: bool = False
+    changed: str = ""
 
     @property
     def failed(self) -> bool:
         return self.output is not None and self.output.failed
 
 
-def card(call: ToolCall, output: Output | None, child: Row | None = None) -> Card:
-    """The card of a call."""
+def card(call: ToolCall, output: Output | None, child: Row | None = None, folder: str | None = None) -> Card:
+    """The card of a call. Its line shows paths relative to the folder of the session."""
     given = call.input if isinstance(call.input, dict) else {}
-    command, diff = _text(given, COMMANDS), _diff_of_call(given)
+    command = _text(given, COMMANDS)
+    asked = None if output is not None and output.diff is not None else _diff_of_call(given)
+    diff = None if asked is None else shown_diff(asked, _text(given, PATHS))
     shown = {name for name in COMMANDS if command is not None}
     return Card(
         name=clean(call.name)[:100],
         kind=call.kind or "other",
-        summary=_summary(call, given),
+        summary=_summary(call, given, folder),
         command=None if command is None else Markup(highlight(clean_lines(command[:SHOWN_CHARS]), "bash")),  # noqa: S704 - escaped by the highlighter
         diff=diff,
-        given=None if diff is not None else _given(call.input, shown),
+        given=None if is_edit(call.input) else _given(call.input, shown),
         output=output,
         child=child,
+        changed=_changed(diff or (output.diff if output is not None else None)),
     )
 
 
 def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> Output:
     """The result, in the form that shows it best."""
-    diff = None if call is not None and is_edit(call.input) else _diff_of_result(result.output)
+    made = _diff_of_result(result.output)
+    if made is not None and call is not None and is_edit(call.input) and not _is_placed(made):
+        made = None  # the call says the same
+    diff = None if made is None else shown_diff(made, _path_of(call))
     said = "\n".join(_said(result.content))
     node = _parsed(said) if said.strip() else _given(result.output, set())
     more = max(0, len(said) - SHOWN_CHARS)
@@ -103,8 +129,41 @@ def _diff_of_result(output: Any) -> Diff | None:
     return bounded(lambda: of_result(output), lambda: of_result(output, compare=False))
 
 
-def _summary(call: ToolCall, given: dict[str, Any]) -> str:
-    summary = call.title or _text(given, SUMMARY_INPUTS) or ""
+def _is_placed(diff: Diff) -> bool:
+    return any(line.number is not None for line in diff.lines)
+
+
+def _path_of(call: ToolCall | None) -> str | None:
+    return _text(call.input, PATHS) if call is not None and isinstance(call.input, dict) else None
+
+
+def shown_diff(diff: Diff, path: str | None) -> ShownDiff:
+    """The diff with the colours of the file's language."""
+    code = (
+        highlight_file("\n".join(line.text for line in diff.lines), path or "").removesuffix("\n").split("\n")
+    )
+    if len(code) != len(diff.lines):
+        code = [str(escape(line.text)) for line in diff.lines]
+    lines = (
+        ShownLine(line.kind, Markup(text), line.number)  # noqa: S704 - escaped by the highlighter
+        for line, text in zip(diff.lines, code, strict=True)
+    )
+    return ShownDiff(tuple(lines), diff.more)
+
+
+def _changed(diff: ShownDiff | None) -> str:
+    """How many lines were added and removed: `+8 −6`; empty if that is not known."""
+    if diff is None or diff.more:
+        return ""
+    kinds = [line.kind for line in diff.lines]
+    added, removed = kinds.count("added"), kinds.count("removed")
+    return " ".join([*[f"+{added}"] * (added > 0), *[f"−{removed}"] * (removed > 0)])
+
+
+def _summary(call: ToolCall, given: dict[str, Any], folder: str | None) -> str:
+    summary = (call.title or _text(given, SUMMARY_INPUTS) or "")[: 4 * SUMMARY_CHARS]
+    if folder and len(folder) > 1:
+        summary = summary.replace(f"{folder.rstrip('/')}/", "")
     line = clean(summary[: 2 * SUMMARY_CHARS]).strip().removeprefix(f"{call.name} ")
     return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
 

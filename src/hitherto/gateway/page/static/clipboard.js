@@ -1,4 +1,4 @@
-// Copies a message as Markdown, which the server renders, or a command.
+// Copies a message as Markdown, which the server renders, a block of code, or a command.
 
 import {text} from "./wire.js";
 import {showError, say} from "./shared.js";
@@ -13,7 +13,7 @@ export const copyText = (words) => copy(Promise.resolve(words));
 
 export function beginCopying() {
   document.addEventListener("click", (event) => {
-    const at = event.target.closest?.(".copy");
-    if (at) copy(text(at.dataset.from)).catch(showError);
+    const at = event.target.closest?.(".copy, .copy-code");
+    if (at) copy(at.matches(".copy") ? text(at.dataset.from) : Promise.resolve(at.nextElementSibling.textContent)).catch(showError);
   });
 }

@@ -2,6 +2,7 @@
 
 import {load} from "./wire.js";
 import {showError, showTimes} from "./shared.js";
+import {entriesIn, gapOf, leave, regroup} from "./turns.js";
 
 export const MOST = 200; // messages in the page; those farthest away are removed
 const HELD = 600; // the limit while text is selected
@@ -9,7 +10,8 @@ const CLOSE = 120; // pixels from the end that count as the end
 export const session = document.getElementById("main").dataset.session;
 export const address = `/s/${session}`;
 export const feed = document.getElementById("feed");
-export const entries = () => [...feed.children];
+// The messages in the page, those of unfolded turns included.
+export const entries = () => entriesIn([...feed.children]);
 export const link = (id) => document.getElementById(id);
 // An id as written in addresses and attributes.
 export const named = (id) => encodeURIComponent(id).replace(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -21,7 +23,7 @@ export const toEnd = () => scrollTo({top: document.documentElement.scrollHeight}
 
 // Changes the feed without moving what is in view.
 export function keepScroll(work) {
-  const kept = entries().find((each) => each.getBoundingClientRect().bottom > 0);
+  const kept = [...entries(), ...feed.children].find((each) => each.getBoundingClientRect().bottom > 0);
   const before = kept?.getBoundingClientRect().top;
   work();
   if (kept?.isConnected) scrollBy({top: kept.getBoundingClientRect().top - before, behavior: "instant"});
@@ -31,12 +33,18 @@ export function unfold(element) {
   for (let each = element; each; each = each.parentElement) if (each instanceof HTMLDetailsElement) each.open = true;
 }
 
+// The message of the session that an element is in; a message of a session inside a card is not one.
+export function entryOf(element) {
+  const child = element.closest(".child");
+  return child ? entryOf(child.parentElement) : element.closest("#feed .entry");
+}
+
 // The last jump: it may have gone to a result within a message.
 let place = null;
 
 export function scrollToMessage(id) {
   const found = document.getElementById(`m-${id}`);
-  const entry = found?.closest(".feed > .entry");
+  const entry = found && entryOf(found);
   if (!entry) return false;
   unfold(found);
   entry.scrollIntoView({block: "start"});
@@ -57,7 +65,7 @@ function isInView(entry) {
 
 // The message with the focus, or of the last jump; null if there is none in view.
 export function chosen() {
-  const at = document.activeElement?.closest?.(".feed > .entry") ?? place?.entry;
+  const at = (document.activeElement && entryOf(document.activeElement)) ?? place?.entry;
   return at?.isConnected && isInView(at) ? at : null;
 }
 
@@ -68,8 +76,8 @@ export const here = () => chosen() ?? entries().find(isInView) ?? entries().at(-
 export function from(back) {
   const at = chosen();
   if (at) return at === place?.entry ? place.id : at.dataset.id;
-  const shown = entries().filter(isInView);
-  const next = back ? shown.at(-1)?.nextElementSibling : shown[0]?.previousElementSibling;
+  const all = entries(), shown = all.filter(isInView);
+  const next = back ? all[all.indexOf(shown.at(-1)) + 1] : all[all.indexOf(shown[0]) - 1];
   return next?.dataset.id ?? null;
 }
 
@@ -162,6 +170,7 @@ export const older = () => once("older", async () => {
   if (from !== link("older")) return; // the messages were folded meanwhile
   keepScroll(() => {
     feed.prepend(...made);
+    regroup();
     if (got.dataset.first) feed.dataset.first = got.dataset.first;
     take("older", page);
   });
@@ -173,15 +182,19 @@ export const newer = () => once("newer", async () => {
   if (!from) return;
   const {page, got, made} = await loadWindow(from.href);
   feed.append(...made);
+  regroup();
   if (got.dataset.last) feed.dataset.last = got.dataset.last;
   feed.dataset.end = got.dataset.end;
   take("newer", page);
   trim({end: false});
 });
 
-// Removes the messages farthest from the new ones, except selected text.
+// What is removed at once: a message, or a turn whose steps are not loaded.
+const pieces = () => [...feed.children].flatMap((each) => (each.querySelector(".entry") ? entriesIn([each]) : [each]));
+
+// Removes the messages farthest from the new ones, except selected text. What is left begins and ends with a message.
 export function trim({end}) {
-  const all = entries();
+  const all = pieces();
   const spare = end ? all.slice(MOST).reverse() : all.slice(0, Math.max(0, all.length - MOST));
   const chosen = getSelection();
   const held = (each) => !chosen.isCollapsed && chosen.containsNode(each, true);
@@ -190,6 +203,9 @@ export function trim({end}) {
   if (!gone.length) return;
   keepScroll(() => {
     for (const each of gone) each.remove();
+    for (const each of feed.querySelectorAll(":scope > .work:not(:has(.entry, .gap))")) each.remove();
+    const edge = () => (end ? feed.lastElementChild : feed.firstElementChild);
+    while (edge()?.matches(".work:not(:has(.entry))")) edge().remove();
     const left = entries();
     if (end) point("newer", (feed.dataset.last = left.at(-1).dataset.until), "Newer messages");
     else point("older", (feed.dataset.first = left[0].dataset.id), "Older messages");
@@ -212,7 +228,8 @@ export function watch() {
 // Messages that are not in the context are folded; they can be shown and folded again.
 
 export function refold(first) {
-  const gone = entries().slice(0, entries().indexOf(first));
+  const top = [...feed.children].findIndex((each) => each.contains(first));
+  const gone = [...[...feed.children].slice(0, top), ...entries().slice(0, entries().indexOf(first))];
   keepScroll(() => {
     for (const each of gone) each.remove();
     const past = Number(feed.dataset.past);
@@ -222,10 +239,24 @@ export function refold(first) {
   first.querySelector(".at").focus({preventScroll: true});
 }
 
+// Steps of a turn: they are loaded when it is unfolded.
+
+const fill = (gap) => inTurn(async () => {
+  if (!gap.isConnected) return;
+  const {got, made} = await loadWindow(gap.querySelector("a").href);
+  leave(gap, got, entriesIn(made));
+});
+
+feed.addEventListener("toggle", (event) => {
+  const work = event.target.parentElement;
+  if (event.target.open && work.matches(".work") && !work.querySelector(".entry")) fill(gapOf(work)).catch(showError);
+}, {capture: true});
+
 document.addEventListener("click", (event) => {
-  const at = event.target.closest?.("#older, #newer, .refold");
+  const at = event.target.closest?.("#older, #newer, .refold, .gap > a");
   if (!at || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   if (at.id) (at.id === "older" ? older : newer)().catch(showError);
-  else refold(at.closest(".entry"));
+  else if (at.matches(".refold")) refold(at.closest(".entry"));
+  else fill(at.parentElement).catch(showError);
 });

@@ -163,7 +163,7 @@ export function beginFinding() {
     const button = event.target.closest?.("[data-hit]");
     if (button) stepHit(Number(button.dataset.hit)).catch(showError);
   });
-  new MutationObserver(() => looked && highlight()).observe(feed, {childList: true});
+  new MutationObserver(() => looked && highlight()).observe(feed, {childList: true, subtree: true});
   if (box.value) look().catch(showError);
 }
 

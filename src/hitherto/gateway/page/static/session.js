@@ -9,6 +9,7 @@ import {
   MOST, address, atEnd, chosen, entries, feed, here, inTurn, link, point, session, showAt, loadWindow, toEnd, toFirst, toLast, trim, scrollToMessage, watch,
 } from "./feed.js";
 import {beginFinding, beginJumping, find, jump, stepHit} from "./find.js";
+import {entriesIn, regroup} from "./turns.js";
 import {away, begin, showError, rename, retag, say, showTimes} from "./shared.js";
 
 const fresh = document.getElementById("fresh");
@@ -46,12 +47,16 @@ function renew(was, now) {
 // Adds messages and returns how many are new.
 function add(made) {
   const known = new Map(entries().map((each) => [each.dataset.id, each]));
-  for (const each of made) {
+  const all = entriesIn(made);
+  const late = all.filter((each) => !known.has(each.dataset.id));
+  for (const each of all) {
     const was = known.get(each.dataset.id);
-    if (!was) feed.append(each);
-    else if (was.matches(".waits") || was.dataset.until !== each.dataset.until) renew(was, each);
+    if (was && (was.matches(".waits") || was.dataset.until !== each.dataset.until)) renew(was, each);
+    else if (was) each.remove();
   }
-  return made.filter((each) => !known.has(each.dataset.id)).length;
+  feed.append(...made.filter((each) => late.some((one) => each.contains(one))));
+  regroup();
+  return late.length;
 }
 
 const NEAR = 30; // of the forty messages of a page, so that new ones fit in it too
@@ -59,18 +64,20 @@ const ROUNDS = 4; // pages to load one after another; if there is more, the end 
 
 // Where to continue loading: messages near the end that wait for tool results are loaded again.
 function place() {
-  const waits = [...feed.querySelectorAll(":scope > .waits")].find((each) => feed.dataset.end - each.ariaPosInSet < NEAR);
-  return waits?.previousElementSibling?.dataset.until ?? feed.dataset.last;
+  const all = entries();
+  const at = all.findIndex((each) => each.matches(".waits") && feed.dataset.end - each.ariaPosInSet < NEAR);
+  return (!all[at]?.previousElementSibling?.matches(".gap") && all[at - 1]?.dataset.until) || feed.dataset.last;
 }
 
 // Whether these messages follow the shown ones; not if earlier messages were added or removed.
 function continuesShown(got, made) {
-  const shown = made.length && entries().find((each) => each.dataset.id === made[0].dataset.id);
-  return shown ? shown.ariaPosInSet === made[0].ariaPosInSet : got.dataset.start === feed.dataset.end;
+  const [first] = entriesIn(made);
+  const shown = first && entries().find((each) => each.dataset.id === first.dataset.id);
+  return shown ? shown.ariaPosInSet === first.ariaPosInSet : got.dataset.start === feed.dataset.end;
 }
 
 async function readMore(from) {
-  const {page, got, made} = await loadWindow(from ? `${address}?after=${from}` : address);
+  const {page, got, made} = await loadWindow(from ? `${address}?after=${from}&steps=1` : `${address}?steps=1`);
   if (!continuesShown(got, made)) return location.assign(address);
   const added = add(made);
   if (got.dataset.last && Number(got.dataset.end) > Number(feed.dataset.end)) {
@@ -170,7 +177,7 @@ async function readAgain() {
 async function showChild(at) {
   const inner = at.querySelector(".inner");
   if (inner.childElementCount) return;
-  const page = await load(`/s/${at.dataset.session}?glance`);
+  const page = await load(`/s/${at.dataset.session}?glance&steps=1`);
   const got = page.getElementById("feed");
   showTimes(got);
   for (const each of got.querySelectorAll(".fork, .rewind, .refold")) each.remove();
@@ -183,10 +190,16 @@ feed.addEventListener("toggle", (event) => {
 }, {capture: true});
 
 function step(by) {
-  const all = entries();
+  const all = entries().filter((each) => each.checkVisibility());
   const next = all[all.indexOf(here()) + (chosen() || by < 0 ? by : 0)];
   if (next) scrollToMessage(next.dataset.id);
 }
+
+// On a small screen what one can do with a message is behind one button.
+feed.addEventListener("click", (event) => {
+  const dots = event.target.closest(".dots");
+  if (dots) dots.ariaExpanded = dots.closest(".entry").classList.toggle("acting");
+});
 
 const about = () => document.querySelector(".about");
 const refresh = () => look();

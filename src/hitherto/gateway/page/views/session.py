@@ -13,8 +13,9 @@ from hitherto.exports.markdown import blocks
 from hitherto.gateway.auth.tokens import Caller
 from hitherto.gateway.page import templates
 from hitherto.gateway.page.render.rows import Row, row
-from hitherto.gateway.page.render.transcript import messages, messages_of
-from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_window
+from hitherto.gateway.page.render.transcript import Transcript, messages
+from hitherto.gateway.page.render.turns import feed
+from hitherto.gateway.page.render.window import MessageWindow, WindowRequest, read_turns
 from hitherto.gateway.page.views.permission import question_of
 from hitherto.gateway.server.workers import Run
 from hitherto.ids import now_ms
@@ -34,7 +35,7 @@ async def session_page(caller: Caller, request: WindowRequest, run: Run, *, answ
     home = caller.sessions.at(request.session)
     newest = await home.changes.newest(caller.who)
     session = await home.get(caller.who, request.session)
-    window = await read_window(home, caller.who, request)
+    window = await read_turns(home, caller.who, request)
     children = await children_of(home, caller.who, session, window.entries, now_ms())
     used = (await home.spending.numbers(caller.who, [session.id])).get(session.id)
     live = None if window.after else await _live_message(home, caller, session)
@@ -101,7 +102,12 @@ def _render(
         "session.html",
         row=shown,
         session=shown.session,
-        messages=messages_of(window, children, runs=shown.session.status in RUNNING),
+        feed=feed(
+            window,
+            Transcript(window, children, shown.session.cwd),
+            request,
+            runs=shown.session.status in RUNNING,
+        ),
         window=window,
         saying=None if live is None else messages([live])[0],
         request=request,
