@@ -66,6 +66,10 @@ async def test_the_files_of_a_session_have_their_whole_difference_and_lead_to_it
     assert (tmp_path / "app/new.py").read_text() == "one = 1\ntwo = 22\n"
     await files.nth(1).locator(".hunk .by a").click()
     await expect(page.locator(f"#m-{ids[5]}.target .card")).to_be_visible()
+    await page.keyboard.press("e")
+    await expect(page.locator(f"#m-{ids[3]}.target")).to_be_visible()
+    await page.keyboard.press("J")
+    await expect(page.get_by_text("No later prompt.")).to_be_visible()
     # Which sessions changed this file, and what was changed last.
     await page.go_back()
     await files.nth(1).get_by_role("heading").get_by_role("link").click()

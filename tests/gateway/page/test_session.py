@@ -185,7 +185,7 @@ async def test_a_very_long_session_opens_scrolls_is_selected_from_and_is_found_i
     await expect(page.locator(".entry.target")).to_be_in_viewport()
     await visitor.becomes(f"{SIZE} <= 200", True)
     await page.keyboard.press("Escape")
-    await page.keyboard.press("p")
+    await page.keyboard.press("K")
     await expect(page.locator(".entry.target")).to_contain_text(f"Message {LONG - 10}.")
     await page.keyboard.press("g")
     await expect(page.get_by_text("Message 0.", exact=True)).to_be_in_viewport()
@@ -407,7 +407,7 @@ async def test_a_session_is_renamed_and_tagged_where_it_is_read(
 ) -> None:
     made = await session_of(kept, ann, say("Hello"))
     visitor = await enter(f"/s/{made}")
-    await visitor.page.keyboard.press("e")
+    await visitor.page.keyboard.press("r")
     await visitor.page.get_by_role("textbox", name="Title").fill("Another name")
     await visitor.page.keyboard.press("Enter")
     await expect(visitor.page.get_by_role("heading", level=1)).to_have_text("Another name")

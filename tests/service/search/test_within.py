@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hitherto.errors import InvalidInput
-from hitherto.model import Draft, Entry, Principal, ToolResult
+from hitherto.model import Draft, Entry, Principal, ToolCall, ToolResult
 from hitherto.ports import Store
 from hitherto.service import Imported, Sessions
 from hitherto.service.records import load_lists, require_session
@@ -83,7 +83,10 @@ async def test_the_next_message_of_a_kind_is_found_however_far_it_is(
     sessions: Sessions, reader: Sessions, ann: Principal
 ) -> None:
     session, ids = await started(sessions, ann, "prompt", "another")
-    drafts = [say("answer", "assistant"), FAILED, *[say("more", "assistant")] * 30, FAILED, say("last")]
+    edit = ToolCall(id="e", name="Edit", input={"file_path": "a.py", "old": "1", "new": "2"})
+    more = [say("more", "assistant") for _ in range(30)]
+    more[10] = more[20] = Draft(role="assistant", parts=(edit,))
+    drafts = [say("answer", "assistant"), FAILED, *more, FAILED, say("last")]
     ids += (await sessions.append(ann, session.id, drafts)).entries
     await sessions.compact(ann, session.id, say("summary", "system"), keep=0)
     (summary,) = (await reader.within(ann, session.id, "summary")).entries
@@ -102,6 +105,10 @@ async def test_the_next_message_of_a_kind_is_found_however_far_it_is(
     assert await beside(34, "failure", back=True) == ids[3]
     assert await beside(3, "failure", back=True) is None
     assert await beside(34, "failure") is None
+    assert await beside(0, "edit") == ids[14]
+    assert await beside(14, "edit") == ids[24]
+    assert await beside(-1, "edit", back=True) == ids[24]
+    assert await beside(14, "edit", back=True) is None
     assert await beside(3, "tool") == ids[34]
     assert await beside(-1, "assistant", back=True) == ids[33]
     assert await beside(0, "summary") == summary

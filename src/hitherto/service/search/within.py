@@ -17,7 +17,7 @@ from hitherto.values.query.language import Query, parse_query
 from hitherto.values.spans import Stretch
 from hitherto.values.words import Term
 
-Kind = Literal["user", "assistant", "system", "tool", "failure", "summary"]
+Kind = Literal["user", "assistant", "system", "tool", "failure", "summary", "edit"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -57,8 +57,8 @@ class ConversationSearch(Room):
     ) -> str | None:
         """The next message of this kind after an entry of the conversation, or the one before it; None if there is none.
 
-        Without an entry: the first, or the last, of all. A kind is a role, `failure`, or `summary`: what a compaction
-        left.
+        Without an entry: the first, or the last, of all. A kind is a role, `failure`, `summary`: what a compaction left, or `edit`: what
+        changed a file.
         """
 
         async def work(tx: Reader) -> str | None:
@@ -105,6 +105,8 @@ async def _first(
             seq = stretch.first if stretch.mark else None
         elif kind == "failure":
             seq = await _failure(tx, owner, stretch, backwards=backwards)
+        elif kind == "edit":
+            seq = await _edit(tx, owner, stretch, backwards=backwards)
         else:
             spots = await tx.within(owner, stretch, (), kind, 1, backwards=backwards)
             seq = spots[0].seq if spots else None
@@ -112,6 +114,13 @@ async def _first(
             (payload,) = await tx.payloads(owner, [stretch._replace(first=seq, last=seq)])
             return decode_entry(payload).id
     return None
+
+
+async def _edit(tx: Reader, owner: str, stretch: Stretch, *, backwards: bool) -> int | None:
+    """The place of the first entry of a stretch that changed a file, or of the last."""
+    made = [each for batch in await tx.edits(owner, [stretch.log]) for each in batch.records()]
+    seqs = [each.seq for each in made if not each.failed and stretch.first <= each.seq <= stretch.last]
+    return (max if backwards else min)(seqs, default=None)
 
 
 async def _failure(tx: Reader, owner: str, stretch: Stretch, *, backwards: bool) -> int | None:

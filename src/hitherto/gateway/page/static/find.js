@@ -174,7 +174,7 @@ export function find() {
 
 // Jumping
 
-const NAMES = {user: "prompt", assistant: "answer", tool: "tool call", failure: "failure", summary: "summary"};
+const NAMES = {user: "prompt", assistant: "answer", tool: "tool call", failure: "failure", summary: "summary", edit: "edit"};
 
 export async function jump(kind, back) {
   const query = new URLSearchParams({session: decodeURIComponent(session), kind});
