@@ -174,9 +174,23 @@ def _either(names: Sequence[str]) -> str:
 def app(ctx: click.Context) -> None:
     """Hitherto keeps every conversation you have with your agents.
 
-    Start with `hitherto serve`, or with `hitherto sync`, then `hitherto list` and `hitherto search`. Name a SESSION by the first
+    On a terminal, `hitherto` alone lets you choose a session: type to find it. Start with `hitherto serve`, or with `hitherto sync`, then `hitherto list` and `hitherto search`. Name a SESSION by the first
     characters of its id, %3 (the third of the last list), @last, or words of its title. Run `hitherto COMMAND --help` for the
     options and examples of a command.
     """
-    if ctx.invoked_subcommand is None:
+    if ctx.invoked_subcommand is not None:
+        return
+    from hitherto.cli.start import start
+
+    if not start(_run):
         click.echo(ctx.get_help())
+
+
+def _run(*words: str) -> int:
+    """Run a command and return its exit code."""
+    try:
+        with app.make_context("hitherto", list(words)) as ctx:
+            code = app.invoke(ctx)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - reported like every failure
+        return exit_codes.report(error)
+    return code if isinstance(code, int) else exit_codes.OK

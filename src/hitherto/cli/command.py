@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import shlex
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
@@ -13,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hitherto import composition
+from hitherto.cli.picker import Choice, Picker
 from hitherto.cli.terminal.input import bare_interrupts, interrupts
 from hitherto.cli.terminal.output import Output, clean
 from hitherto.errors import HithertoError, StoreNotFound
@@ -24,6 +27,8 @@ from hitherto.settings import STORE, earlier_store, is_server, store_url
 
 T = TypeVar("T")
 Opens = Mode | Callable[..., Mode]
+Named = str | None | tuple[str, ...]
+"""A session, or several, as they were named; none if nothing was."""
 Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 JSON_OPTION = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of text.")
@@ -35,12 +40,13 @@ STORE_OPTION = click.Option(
 
 
 def command(
-    *examples: str, opens: Opens = "change", or_none: bool = False
+    *examples: str, opens: Opens = "change", or_none: bool = False, picks: str | None = None
 ) -> Callable[[Work], click.Command]:
     """Turn `async def run(sessions, out, …)` into a command. Its return value, if any, is the exit code.
 
     `opens` is what the store is opened for, or a function of the command's options that tells. With `or_none`, the command
-    works before there is a store, as if that were empty; not if `--store` names it.
+    works before there is a store, as if that were empty; not if `--store` names it. `picks` names the argument for a session that
+    is chosen with the picker if it was left out on a terminal.
     """
 
     def decorate(work: Work) -> click.Command:
@@ -48,6 +54,8 @@ def command(
         def run(store: str | None, as_json: bool, **given: Any) -> int | None:
             out = Output(as_json=as_json)
             mention_earlier_store(store, out)
+            if picks is not None and not given[picks]:
+                given[picks] = _picked(store, given[picks], asked=not (as_json or given.get("everything")))
             mode = opens(**given) if callable(opens) else opens
             with bare_interrupts():
                 return asyncio.run(
@@ -61,6 +69,30 @@ def command(
         return made
 
     return decorate
+
+
+def on_terminal() -> bool:
+    """Whether somebody types and sees what is drawn."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _picked(store: str | None, named: Named, *, asked: bool) -> Named:
+    """The session that the user chooses. Without a terminal, or if it is not asked for, one has to be named."""
+    if not (asked and on_terminal()):
+        if named is None:
+            raise click.UsageError("Missing argument 'SESSION'.")
+        return named
+    choice = asyncio.run(pick(store, acts=False))
+    if choice is None:
+        raise click.Abort
+    return choice.sessions[0] if named is None else choice.sessions
+
+
+async def pick(store: str | None, *, query: str = "", acts: bool = True) -> Choice | None:
+    """What the user chooses in the picker; None if they leave."""
+    return await Picker(
+        lambda: _opened(store_url(store), "read"), os.getcwd(), query=query, acts=acts
+    ).choose()
 
 
 def examples_text(examples: tuple[str, ...]) -> str:
@@ -117,6 +149,8 @@ def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 
 
 session_argument = click.argument("session", shell_complete=complete_session)
+picked_argument = click.argument("session", required=False, shell_complete=complete_session)
+"""For a command that `picks`."""
 sessions_argument = click.argument(
     "session_names", metavar="SESSION...", nargs=-1, required=True, shell_complete=complete_session
 )

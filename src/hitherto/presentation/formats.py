@@ -178,6 +178,11 @@ def title(session: Session) -> str:
     return session.title or "(no title)"
 
 
+def project(session: Session) -> str:
+    """The project in a word: the end of its name, or of the folder."""
+    return (session.project or session.cwd or "").rstrip("/").rpartition("/")[2]
+
+
 def marks(session: Session, *, failed: bool = False) -> str:
     """What is special about a session: pinned, archived, its status unless idle, its tags. `failed`: its last turn did."""
     return " ".join(_marks(session, failed=failed))

@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from hitherto.cli.command import command, session_argument
+from hitherto.cli.command import command, picked_argument
 from hitherto.cli.commands.resume import replace_process
 from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output
@@ -30,8 +30,9 @@ FIDELITY = {
     "hitherto continue claude:550e8400 --in codex",
     "hitherto continue 019a8c0e --in claude --cwd ~/app",
     "eval $(hitherto continue 019a8c0e --in codex)",
+    picks="session",
 )
-@session_argument
+@picked_argument
 @click.option(
     "--in", "agent", type=click.Choice(sorted(TARGETS)), required=True, help="The agent to continue in."
 )

@@ -51,6 +51,7 @@ class Form(NamedTuple):
     "hitherto export --all | gzip > sessions.jsonl.gz",
     "hitherto export 019a8c0e | ssh other hitherto import -",
     opens="read",
+    picks="session_names",
 )
 @click.argument("session_names", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
 @click.option("--all", "everything", is_flag=True, help="Export all sessions, including archived ones.")

@@ -204,10 +204,6 @@ def _agent(each: _Shown) -> str:
     return each.session.source or each.session.agent_id or "hitherto"
 
 
-def _project(each: _Shown) -> str:
-    return (each.session.project or each.session.cwd or "").rstrip("/").rpartition("/")[2]
-
-
 def _title(each: _Shown) -> str:
     return "  ".join(filter(None, (formats.title(each.session), _marks(each))))
 
@@ -215,7 +211,7 @@ def _title(each: _Shown) -> str:
 COLUMNS: Mapping[str, Callable[[_Shown], str]] = {
     "AGE": lambda each: formats.brief_age(each.session.updated_at, each.now),
     "AGENT": _agent,
-    "PROJECT": _project,
+    "PROJECT": lambda each: formats.project(each.session),
     "TITLE": _title,
     "MESSAGES": lambda each: UNCOUNTED if each.used is None else str(each.used.messages),
     "CONTEXT": _context,

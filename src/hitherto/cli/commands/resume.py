@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from hitherto.cli.command import command, session_argument
+from hitherto.cli.command import command, picked_argument
 from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.terminal.output import Output
 from hitherto.errors import InvalidCwd, InvalidInput, SessionNotFound
@@ -22,8 +22,9 @@ from hitherto.sources.handoff.resume import ResumeCommand, existing_folder, resu
     "hitherto resume claude:550e8400",
     "eval $(hitherto resume claude:550e8400)",
     "hitherto resume ID --exec",
+    picks="session",
 )
-@session_argument
+@picked_argument
 @click.option("--exec", "execute", is_flag=True, help="Run the command instead of printing it.")
 async def run(sessions: Sessions, out: Output, *, session: str, execute: bool) -> None:
     """Print the command that resumes a session in the agent it came from.

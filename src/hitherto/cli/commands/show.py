@@ -9,7 +9,7 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from hitherto.cli.command import command, session_argument
+from hitherto.cli.command import command, picked_argument
 from hitherto.cli.options.session_ids import named_session
 from hitherto.cli.options.values import no_pager_option
 from hitherto.cli.terminal.entries import MARK_STYLE, Styled, write
@@ -42,8 +42,9 @@ EVERY_BRANCH = "all"
     "hitherto show 019a8c0e --around ENTRY --limit 10",
     "hitherto show claude:3d2a7a53 --branch 1",
     opens="read",
+    picks="session",
 )
-@session_argument
+@picked_argument
 @click.option(
     "--view",
     type=click.Choice(["context", "conversation"]),
