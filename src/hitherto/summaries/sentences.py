@@ -126,13 +126,16 @@ STOPWORDS = frozenset(_WORDS.split())
 
 _OPENING = re.compile(
     r"^(?:(?:by the way|btw|note that|note|fyi|actually|ok|okay|so|well|and|also|update|correction|sorry|decision"
-    r"|no|yes|wait|remember|remember that|please note that|for the record|now)[,:]?\s+)+",
+    r"|no|yes|wait|remember|remember that|please note that|for the record|now|change of plans?|plans? changed|new plan"
+    r"|good news|bad news|my mistake|oops|scratch that|i was wrong|as of (?:today|now)|from now on|turns out)[,:;]?\s+)+",
     re.IGNORECASE,
 )
 _IS = re.compile(
     r"^(?P<subject>(?:the|our|my|your|its|their)\s+[\w'’/ -]{2,60}?|[\w'’/-]+(?:\s[\w'’/-]+){0,3}?)(?:\s+now)?\s+"
-    r"(?:is now|are now|is|are|will be|should be|must be|(?:was |were |has been |have been )?(?:moved|changed|raised"
-    r"|lowered|set|renamed) to|listens on|runs on|runs at|lives (?:at|in)|stays|go(?:es)? to|(?:is|are) at)\s+(?P<value>\S.*)$",
+    r"(?:is now|are now|is|are|will be|should be|must be|(?:was |were |has been |have been |has |have |got |just )?(?:moved"
+    r"|changed|raised|lowered|set|renamed|switched|updated|shifted|pushed|postponed|brought forward|cut|reduced|increased) to"
+    r"|(?:has |have )?(?:went|gone|goes) (?:up|down) to|(?:has |have )?(?:rose|risen|fell|fallen|dropped|grew|grown) to"
+    r"|became|has become|listens on|runs on|runs at|lives (?:at|in)|stays|go(?:es)? to|(?:is|are) at)\s+(?P<value>\S.*)$",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"\b(?P<how>my name|call me|i(?: a|['’])m called)(?:['’]s| is)?\s+\S", re.IGNORECASE)
@@ -141,6 +144,21 @@ _CHOSEN = re.compile(
     r"(?:[\w.+#-]+\s){1,3}(?:for|as)\s+(?:the |our |a )?(?P<subject>[\w' -]{3,40}?)(?:[,.;!]|$|\s(?:from|until|and|but)\b)",
     re.IGNORECASE,
 )
+_DOING = re.compile(
+    r"^(?P<subject>(?:(?:we|i|they|he|she)\s+(?:now\s+)?[a-z]+|(?:the|our|my|your|their)\s+[\w'’-]+(?:\s[\w'’-]+){0,2}?\s[a-z]+s)"
+    r"\s+(?:at|on|in|from|to|with|until|by))\s+(?P<value>[\w\d].*)$",
+    re.IGNORECASE,
+)
+"""What somebody or something does at one time, in one place, with one person."""
+_CHANGED = re.compile(
+    r"^(?:\w+\s+){1,2}?(?:have |has |had |just )*(?:moved|pushed|changed|raised|lowered|set|renamed|switched|postponed|shifted|cut"
+    r"|reduced|increased|updated|put)\s+(?P<subject>(?:the|our|my|your|their)\s+[\w'’/ -]{2,40}?)\s+(?:back\s+|up\s+|down\s+)?"
+    r"(?:to|from\s+\S.*?\s+to)\s+\S",
+    re.IGNORECASE,
+)
+"""What somebody has given another value."""
+_ASIDE = re.compile(r"^[^,;:]{2,40}[,;:]\s+(?P<rest>(?:the|our|my|your|their)\s.*)$", re.IGNORECASE)
+"""A few words in front of what is said."""
 _LABEL = re.compile(r"^(?P<subject>[\w'’/ -]{3,40}):\s+\S", re.IGNORECASE)
 _DETERMINERS = re.compile(r"^(?:the|our|your|its|their|a|an)\s+", re.IGNORECASE)
 _POINTING_WORDS = (
@@ -156,13 +174,19 @@ def subject_of(sentence: str) -> str | None:
     plain = _OPENING.sub("", sentence).strip()
     if named := _NAMED.search(plain):
         return _normal(named["how"])
+    if changed := _CHANGED.match(plain):
+        return _normal(changed["subject"])
     if chosen := _CHOSEN.search(plain):
         return _normal(f"for {chosen['subject']}")
     if (stated := _IS.match(plain)) and _VALUE.search(stated["value"]):
         return _normal(stated["subject"])
     if label := _LABEL.match(plain):
         return _normal(label["subject"])
-    return None
+    if (doing := _DOING.match(plain)) and _VALUE.search(doing["value"]):
+        bare = _DETERMINERS.sub("", doing["subject"]).lower()
+        return " ".join(word for word in bare.split() if word != "now")
+    aside = _ASIDE.match(plain)
+    return None if aside is None else subject_of(aside["rest"])
 
 
 def _normal(subject: str) -> str | None:
