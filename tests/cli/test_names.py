@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,24 @@ def test_a_session_is_named_by_eight_characters_a_place_the_last_or_words_of_its
     assert [shown(shell, f"%{place}") for place in (1, 2, 3)] == ids[::-1]
     beyond = shell.invoke("show", "%4")
     assert (beyond.code, "the last list has 3 sessions" in beyond.err) == (2, True)
+
+
+def test_bash_completes_a_session_of_an_agent_though_it_breaks_words_at_colons(
+    shell: Shell, ids: list[str]
+) -> None:
+    program, script = shell.folder / "hitherto", shell.folder / "complete.sh"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m hitherto "$@"\n')
+    program.chmod(0o700)
+    asked = f"COMP_WORDS=(hitherto show 3d2) COMP_CWORD=2\n_hitherto_completion {program}\necho ${{COMPREPLY[@]}}\n"
+    script.write_text(shell.ok("completion", "bash").out + asked)
+    done = subprocess.run(
+        ["/bin/bash", "--norc", str(script)],
+        env=shell.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [ids[0].removeprefix("claude:")]
 
 
 def test_words_that_several_titles_have_list_the_candidates(shell: Shell, ids: list[str]) -> None:

@@ -131,13 +131,19 @@ def _opened(url: str, mode: Mode) -> AbstractAsyncContextManager[Sessions]:
 
 
 def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The newest sessions whose id starts with the typed text; none if the store cannot be read."""
+    """The newest sessions whose id starts with the typed text; none if the store cannot be read.
+
+    The agent is left out unless it was typed: bash breaks words at its colon, and the rest names the session too.
+    """
+
+    def offered(session_id: str) -> str:
+        return session_id if ":" in incomplete else session_id.partition(":")[2] or session_id
 
     async def newest(sessions: Sessions) -> list[CompletionItem]:
-        page = await sessions.find(LOCAL, Filter(archived="include"), limit=LIST_PAGE)
-        fitting = (session for session in page.sessions if session.id.startswith(incomplete))
+        page = await sessions.find(LOCAL, Filter(archived="include", subagents=False), limit=LIST_PAGE)
+        fitting = (session for session in page.sessions if offered(session.id).startswith(incomplete))
         return [
-            CompletionItem(each.id, help=clean(each.title or ""))
+            CompletionItem(offered(each.id), help=clean(each.title or ""))
             for each in fitting
             if clean(each.id) == each.id
         ]
