@@ -33,7 +33,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     for name, look in WIDTHS.items()
     for scheme in ("light", "dark")
 }
-PLACES = {"list": "/", "inbox": "/inbox", "usage": "/usage", "session": "/s/{}"}
+PLACES = {"list": "/", "inbox": "/inbox", "changes": "/changes", "usage": "/usage", "session": "/s/{}"}
 OTHERS = {"search": "/?q=parser", "nothing": "/?q=nowhere", "find": "/s/{}?find=fix", "left": "/s/{}?first=1"}
 """Looked at once in a light and once in a dark page."""
 

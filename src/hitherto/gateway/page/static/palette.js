@@ -16,7 +16,7 @@ const press = (selector) => () => document.querySelector(selector)?.click();
 function knownCommands() {
   const themes = [["", "system"], ["light", "light"], ["dark", "dark"]];
   return [
-    ["Inbox", goTo("/inbox")], ["Sessions", goTo("/")], ["Usage", goTo("/usage")],
+    ["Inbox", goTo("/inbox")], ["Sessions", goTo("/")], ["Changes", goTo("/changes")], ["Usage", goTo("/usage")],
     ["Running sessions", goTo("/?status=running")], ["Pinned sessions", goTo("/?pinned=1")], ["Archived sessions", goTo("/?archived=1")],
     ...[...document.querySelectorAll("#acts a, #acts button")].map((each) => [`${each.textContent.replace("…", "")} this session`, () => each.click()]),
     ...themes.map(([value, name]) => [`Theme: ${name}`, press(`.options [name=theme][value="${value}"]`)]),
@@ -106,7 +106,7 @@ async function find() {
   for (const [name, work] of named.slice(0, 5)) option("Command", name, work);
   showSessions(page);
   for (const path of words.length ? paths.filter((each) => matches(words, each)).slice(0, FILES) : []) {
-    option("File", path, goTo(`/?${new URLSearchParams({q: `file:${/\s/.test(path) ? `"${path}"` : path}`})}`));
+    option("File", path, goTo(`/changes?${new URLSearchParams({file: path})}`));
   }
   showFilters(text);
   if (text.length >= SHORTEST) option("Search", `All results for ${text}`, goTo(addressOf(text)));
