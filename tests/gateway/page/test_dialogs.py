@@ -218,7 +218,7 @@ async def test_what_only_reads_can_look_and_take_along_and_change_nothing(
     visitor = await enter(f"/s/{made}", as_=reader)
     page = visitor.page
     await page.keyboard.press("o")
-    names = ["Checkpoints…", "Compare…", "Export…", "Resume in…"]
+    names = ["Changes", "Checkpoints…", "Compare…", "Export…", "Resume in…"]
     await expect(page.locator("#acts li")).to_have_text(names)
     await page.keyboard.press("Escape")
     await opened(visitor, "Checkpoints…")

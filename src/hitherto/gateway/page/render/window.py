@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hitherto.model import Entry, HistoryPage, Image, Principal, Text, ToolCall, ToolResult, Value
 from hitherto.service import Sessions
 
-MESSAGES, AROUND, BESIDE, BETWEEN, ANSWER = 40, 30, 12, 20, 4
+MESSAGES, AROUND, BESIDE, BETWEEN, ANSWER = 40, 20, 12, 12, 4
 PAGE_BYTES = 500_000
 
 
