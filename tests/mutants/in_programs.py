@@ -6,13 +6,6 @@ from tests.mutants.definitions import Change, Mutant, mutant
 
 MUTANTS = (
     mutant(
-        "picker-takes-the-first",
-        "cli/picker.py",
-        "chosen = () if self._current is None else (self._current.id,)\n        if chosen",
-        "chosen = (self._sessions[-1].id,)\n        if chosen",
-        "tests/cli/test_picker.py::test_a_session_is_read_from_the_picker_and_chosen_where_its_name_is_left_out",
-    ),
-    mutant(
         "transcript-line-begun-without-room",
         "claude/foreign_files.py",
         "    reserve(descriptor, size, len(data))\n",
