@@ -178,6 +178,9 @@ class ClientHost(Host, Protocol):
     def runs_commands(self) -> bool:
         """Whether it runs commands."""
 
+    def approves(self, call: ToolCall) -> bool:
+        """Whether nobody but this client may permit the call, because it acts on the client's own machine."""
+
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """A session as an engine opens it. `roots` bound what tools may touch; the first is the working directory.

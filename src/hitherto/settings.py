@@ -24,6 +24,7 @@ COMPACT_KEEP_TOKENS = "HITHERTO_COMPACT_KEEP_TOKENS"
 WINDOWS = "HITHERTO_WINDOWS"
 DM_SCOPE = "HITHERTO_DM_SCOPE"
 RESET = "HITHERTO_RESET"
+DETACHED_SECONDS = "HITHERTO_DETACHED_SECONDS"
 RECAP_TOKENS = "HITHERTO_RECAP_TOKENS"
 MEMORY_TOKENS = "HITHERTO_MEMORY_TOKENS"
 PAGE = "HITHERTO_PAGE"
@@ -57,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dm_scope: str = ""
     reset: str = ""
     recap_tokens: int = 0
+    detached_seconds: int = 600
     memory_tokens: int = 1_000
     page: str = "http://127.0.0.1:8787"
     sources: str = ""
@@ -95,6 +97,7 @@ def read_settings(
         dm_scope=environ.get(DM_SCOPE, ""),
         reset=environ.get(RESET, ""),
         recap_tokens=_number(environ, RECAP_TOKENS, 0),
+        detached_seconds=_number(environ, DETACHED_SECONDS, 600),
         memory_tokens=_number(environ, MEMORY_TOKENS, 1_000),
         page=environ.get(PAGE) or Settings().page,
         sources=environ.get(SOURCES, ""),

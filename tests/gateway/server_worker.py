@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from hitherto import composition
-from hitherto.acp.agent.connection import Offer
+from hitherto.acp.agent.connection import Offer, Outliving
 from hitherto.acp.agent.serve import serve as serve_agent
 from hitherto.engine import Delta, Engine, Event, Message, Setup, Turn, answering
 from hitherto.gateway import serve as gateway
@@ -33,6 +33,7 @@ from hitherto.rpc.transport import Transport
 from hitherto.service import Sessions
 from hitherto.stores.sqlite import connection, search_index
 from tests.acp import scripted_agent
+from tests.support.waits import NEVER
 
 WAIT, BLOCK = "wait ", "block"
 
@@ -72,7 +73,8 @@ async def written(path: str) -> None:
 def agent(sessions: Sessions) -> Agent:
     async def serve(transport: Transport, caller: Caller) -> None:
         offer = Offer(local=caller.may("commands"))
-        await serve_agent(transport, sessions, caller.who, engine, offer=offer)
+        outliving = Outliving(NEVER, caller.holds)
+        await serve_agent(transport, sessions, caller.who, engine, offer=offer, outliving=outliving)
 
     return serve
 

@@ -64,6 +64,20 @@ MUTANTS = (
         "tests/gateway/server/test_agent.py::test_the_server_looks_into_no_folder_that_a_caller_names",
     ),
     mutant(
+        "turn-ends-with-its-socket",
+        "acp/agent/session.py",
+        "if not task.done() and not self._goes_on:",
+        "if not task.done():",
+        "tests/acp/agent/test_detached.py::test_however_many_clients_drop_in_the_middle_of_a_turn_none_loses_a_word",
+    ),
+    mutant(
+        "anybody-permits-a-clients-hands",
+        "service/turns/runner.py",
+        "alone = self._host is not None and self._host.approves(call)",
+        "alone = False",
+        "tests/acp/agent/test_detached.py::test_only_the_client_whose_hands_are_used_permits_that",
+    ),
+    mutant(
         "drafts-listed",
         "service/catalog/sessions.py",
         "if DRAFT in record.session.meta:",

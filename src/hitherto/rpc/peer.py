@@ -140,7 +140,11 @@ class Peer(Generic[C]):
         """Hand over whole lines, in the order in which they were sent; waits for a peer that is slow to read."""
         if data:
             async with self._turn:
-                await self._transport.send(data)
+                try:
+                    await self._transport.send(data)
+                except Gone:
+                    self._left = True  # before whoever notices it cancels anything
+                    raise
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Callable[[bytes], Awaitable[None]]]:

@@ -104,13 +104,15 @@ def answers_to(method: str) -> Notes[Any]:
 
 
 class Question(Value, frozen=True):
-    """A question about a tool, or of a tool server; the turn that it is part of, and the answer once there is one."""
+    """A question about a tool, or of a tool server; the turn that it is part of, and the answer once there is one. `alone`:
+    only whoever prompted may answer it."""
 
     fence: int
     call: ToolCall
     answer: Choice | None = None
     elicitation: Elicitation | None = None
     reply: Reply | None = None
+    alone: bool = False
 
 
 NO_CALL = ToolCall(id="", name="")

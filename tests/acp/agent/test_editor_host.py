@@ -14,6 +14,7 @@ from hitherto import composition
 from hitherto.acp.agent.connection import Offer
 from hitherto.engine import Finished
 from hitherto.engines.tools.toolset import client_tools
+from hitherto.model import ToolCall
 from tests.acp.agent.in_process import serving as in_process
 from tests.acp.wire import (
     EVERYTHING,
@@ -256,6 +257,9 @@ class Machine:
 
     def __init__(self, files: dict[str, str]) -> None:
         self.files = files
+
+    def approves(self, _: ToolCall) -> bool:
+        return True
 
     async def read_text(self, path: str) -> str:
         return self.files[path]

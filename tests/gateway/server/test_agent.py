@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,3 +114,22 @@ async def test_a_connection_has_an_id_and_ignores_frames_that_it_does_not_know(s
             assert (await ready(client))["protocolVersion"] == 1
     assert len(ids) == 2
     assert all(ids)
+
+
+async def test_a_turn_goes_on_when_its_socket_drops_and_is_followed_over_the_next(
+    server: Server, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    async with server.socket(path="/acp") as client:
+        await ready(client)
+        session = await new(client, tmp_path)
+        prompt = [{"type": "text", "text": f"wait {tmp_path / 'go'}"}]
+        await client.begin("session/prompt", {"sessionId": session, "prompt": prompt})
+        await client.until(lambda params: "Waiting. " in str(params))
+        client.connection.transport.abort()  # no goodbye
+    async with server.socket(path="/acp") as client:
+        await ready(client)
+        await client.call("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        await client.until(lambda params: "Waiting. " in str(params))
+        (tmp_path / "go").write_text("go")
+        await client.until(lambda params: "Done." in str(params))

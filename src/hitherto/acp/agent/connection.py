@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from hitherto.acp.agent.display import SessionDisplay
 from hitherto.acp.agent.editor_host import editor_host
 from hitherto.acp.agent.elicitation import elicitor_of
+from hitherto.acp.agent.permission import UNANSWERED, ask_permission
 from hitherto.acp.agent.session import AttachedSession
 from hitherto.acp.protocol.initialize import About, Client
 from hitherto.acp.protocol.options import AvailableOptions
@@ -22,13 +24,15 @@ from hitherto.engine import Engine, Notice
 from hitherto.engines.capabilities import Reads, reads_of
 from hitherto.errors import HithertoError, InvalidCwd, InvalidInput, SignInRequired
 from hitherto.holders import new_holder
-from hitherto.model import LOCAL, Change, Principal, Session
+from hitherto.model import LOCAL, Change, Principal, Session, ToolCall
+from hitherto.permissions import Choice, Verdict
 from hitherto.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, OVERLOADED, Failure, Gone, failure_of
 from hitherto.rpc.peer import Peer
 from hitherto.service import Sessions
 from hitherto.service.catalog.folders import folder_of, name_within
 from hitherto.service.catalog.metadata import folders_of
 from hitherto.tasks import Turns
+from hitherto.updates import elsewhere
 from hitherto.values.filters import normal_cwd
 from hitherto.values.mcp_servers import McpServer
 
@@ -37,6 +41,8 @@ AUTH_REQUIRED = -32000
 HOW = "To sign in, run `hitherto acp --sign-in` in a terminal"
 RETRY_SECONDS = 1.0
 PRESENT_SECONDS = 120.0
+OUTLIVING_SECONDS = 2.0
+"""How often to look whether somebody has a session open whose client has left."""
 GROWN = "You continued this session here, and {} has continued the original since. Newer messages there are not part of this session."
 
 log = logging.getLogger(__name__)
@@ -71,6 +77,18 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.imported else True
 
 
+async def _always() -> bool:
+    return True
+
+
+class Outliving(NamedTuple):
+    """How long turns go on when their client has left: so many seconds in which nobody has their session open, while its right
+    to them `holds`."""
+
+    seconds: float
+    holds: Callable[[], Awaitable[bool]] = _always
+
+
 class Watcher(Protocol):
     """Gets every change until `end`."""
 
@@ -97,7 +115,9 @@ class Connection:
         client: Client | None = None,
         offer: Offer = Offer(),  # noqa: B008 - a frozen value
         warm: asyncio.Event | None = None,
+        outliving: Outliving | None = None,
     ) -> None:
+        self._outliving = outliving
         self.who, self.engine, self.offer, self._warm = who, engine, offer, warm
         self.client = client
         self.attached: dict[str, AttachedSession] = {}
@@ -188,11 +208,14 @@ class Connection:
                 self.start,
                 display.embed_terminal,
                 local=self.offer.local,
+                apart=self._outliving is not None,
             ),
             local=self.offer.local,
             elicitor=elicitor_of(self.peer, session.id, client, display.settle),
             warm=self._warm,
         )
+        attached.ask = partial(self._ask, attached)
+        attached.outlives = lambda: self._outliving is not None and self.peer.left
         self.attached[session.id] = attached
         self._presence_changed.set()
         return attached
@@ -237,11 +260,47 @@ class Connection:
             self._presence_changed.set()
             await attached.close()
 
+    async def _ask(self, attached: AttachedSession, call: ToolCall) -> Choice | Verdict:
+        return await ask_permission(self.peer, attached.session.id, call, attached.text_of)
+
+    async def answer_from_others(self, attached: AttachedSession, call: ToolCall) -> Choice | Verdict:
+        """What somebody else answers about a call, when the client has left; for a while, and nobody about what acts on the
+        client's own machine."""
+        if self._outliving is not None and not attached.needs_its_client(call):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._outliving.seconds):
+                    return await elsewhere(call)
+        return Verdict(allowed=False, reason=UNANSWERED)
+
+    async def outlive(self) -> None:
+        """When the client has left: let its turns go on, until they end or nobody has had their session open for too long."""
+        if self._outliving is None:
+            return
+        self._leave()
+        await asyncio.gather(*(self._outlive(each, self._outliving) for each in list(self.attached.values())))
+
+    async def _outlive(self, attached: AttachedSession, outliving: Outliving) -> None:
+        loop = asyncio.get_running_loop()
+        seen = loop.time()
+        while not await attached.is_idle_within(min(OUTLIVING_SECONDS, outliving.seconds)):
+            with suppress(HithertoError):  # the store may be away for a moment
+                if not await outliving.holds():
+                    break
+                if await self.sessions.presence.attended(self.who, attached.session.id):
+                    seen = loop.time()
+            if loop.time() - seen >= outliving.seconds:
+                break
+        await self.detach(attached.session.id)
+
+    def _leave(self) -> None:
+        """Nothing is open here any more, as others see it."""
+        self._closed = True
+        self._presence_changed.set()
+
     async def close(self) -> None:
         """Close all sessions at the same time: a client that disconnects does not wait long."""
         await asyncio.gather(*map(self.detach, list(self.attached)))
-        self._closed = True
-        self._presence_changed.set()
+        self._leave()
         if self._presence_task is not None:
             await asyncio.wait([self._presence_task])
         for task in self._started:
@@ -270,7 +329,8 @@ class Connection:
         drafts_removed = False
         while True:
             self._presence_changed.clear()
-            leaving, present = self._closed, set(self.attached)
+            leaving = self._closed
+            present: set[str] = set() if leaving else set(self.attached)
             try:
                 await self.sessions.presence.attend(
                     self.who, self.holder, opened=present, left=reported - present

@@ -62,7 +62,8 @@ Alone = Callable[[], AbstractAsyncContextManager[Send]]
 
 
 class SessionDisplay:
-    """One session as one client sees it. `followed` is called at the end of a turn of somebody else. `target` is the session that is read: the client's own, or the fork in which a
+    """One session as one client sees it. `followed` is called at the end of a turn of somebody else,
+    `asked` while one waits for an answer. `target` is the session that is read: the client's own, or the fork in which a
     read-only one continues (`continuation`, if it exists already)."""
 
     def __init__(
@@ -102,6 +103,7 @@ class SessionDisplay:
         self._session_changed = True  # maybe, since it was read
         self._is_busy = read.status in BUSY
         self.followed: Callable[[], object] = lambda: None
+        self.asked: Callable[[], object] = lambda: None
         self._wake = asyncio.Event()
         self._wake.set()
         self._lock = asyncio.Lock()
@@ -345,6 +347,8 @@ class SessionDisplay:
         was_busy, self._is_busy = self._is_busy, session.status in BUSY
         if was_busy and not self._is_busy and not self._prompts:
             self.followed()
+        if session.status == "waiting" and not self._prompts:
+            self.asked()
 
     # Text that is being written
 

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from hitherto.acp.protocol.initialize import Client
 from hitherto.engine import Finished, Host, running_call
-from hitherto.model import Json
+from hitherto.model import Json, ToolCall
 from hitherto.rpc.errors import Gone, Refused
 from hitherto.rpc.peer import Peer
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hitherto.engines.tools.local_host import LocalHost
 
 SHELL = "/bin/sh"
+HANDS = {"write_file": "writes_files", "edit_file": "writes_files", "run_command": "terminals"}
+"""The tools that act in an editor which has what they need."""
 SHOW_SECONDS = 1.0
 ENDING_SECONDS = 5.0
 
@@ -58,12 +60,13 @@ def editor_host(
     embed: Embed,
     *,
     local: bool,
+    apart: bool = False,
 ) -> Host | None:
     """The host for a session; None if the editor offers nothing, or tools may touch nothing. `start` starts tasks that end
-    with the connection. `local`: what the editor lacks is done by this machine."""
+    with the connection. `local`: what the editor lacks is done by this machine. `apart`: the editor may be on another machine."""
     if not roots or not (client.reads_files or client.writes_files or client.terminals):
         return None
-    return EditorHost(peer, session_id, client, roots, start, embed, local=local)
+    return EditorHost(peer, session_id, client, roots, start, embed, local=local, apart=apart)
 
 
 async def text_within(
@@ -99,9 +102,10 @@ class EditorHost:
         embed: Embed,
         *,
         local: bool,
+        apart: bool = False,
     ) -> None:
         self._peer, self._session, self._client, self._roots = peer, session_id, client, roots
-        self._start, self._embed, self._is_local = start, embed, local
+        self._start, self._embed, self._is_local, self._is_apart = start, embed, local, apart
         self._own: LocalHost | None = None
 
     @property
@@ -115,6 +119,10 @@ class EditorHost:
     @property
     def runs_commands(self) -> bool:
         return self._is_local or self._client.terminals
+
+    def approves(self, call: ToolCall) -> bool:
+        needed = HANDS.get(call.name)
+        return self._is_apart and needed is not None and bool(getattr(self._client, needed))
 
     async def read_text(self, path: str) -> str:
         if not self._client.reads_files:

@@ -11,7 +11,7 @@ from hitherto.acp.protocol.entry_bytes import Call, read_stored
 from hitherto.acp.protocol.tool_calls import call_fields
 from hitherto.model import Json, ToolCall, encode
 from hitherto.permissions import CHOICES, Choice, Verdict
-from hitherto.rpc.errors import Gone, Refused
+from hitherto.rpc.errors import Refused
 from hitherto.rpc.peer import Peer
 
 NAMES: dict[Choice, str] = {
@@ -38,7 +38,7 @@ class _Answer(msgspec.Struct):
 
 async def ask_permission(peer: Peer[Any], session_id: str, call: ToolCall, read: Read) -> Choice | Verdict:
     """The user's answer; anything that is not one of the options means no. `read` returns the text of a file, so that a
-    request to replace a whole file shows the current text."""
+    request to replace a whole file shows the current text. Raises `Gone` if the client has left."""
     rendered = _render_call(call)
     for block in rendered.get("content", ()):
         if block["type"] == "diff" and block["oldText"] is None:
@@ -47,7 +47,7 @@ async def ask_permission(peer: Peer[Any], session_id: str, call: ToolCall, read:
     try:
         result = await peer.ask("session/request_permission", params)
         outcome = msgspec.json.decode(result, type=_Answer).outcome
-    except (Refused, Gone, msgspec.MsgspecError):
+    except (Refused, msgspec.MsgspecError):
         return Verdict(allowed=False, reason=UNANSWERED)
     for choice in CHOICES:
         if outcome.outcome == "selected" and outcome.option_id == choice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hitherto.acp.agent.connection import Connection
-from hitherto.acp.agent.permission import ask_permission
 from hitherto.acp.agent.slash_commands import parse_command
 from hitherto.acp.protocol.content import expect_readable, parts_of
 from hitherto.acp.protocol.options import options
@@ -11,6 +10,7 @@ from hitherto.acp.protocol.params import NamedSession, Prompt, SetMode, SetOptio
 from hitherto.acp.protocol.session_rows import CONTINUED
 from hitherto.model import Json, ToolCall, Usage
 from hitherto.permissions import Choice, Verdict
+from hitherto.rpc.errors import Gone
 
 
 async def prompt(connection: Connection, params: Prompt) -> Json:
@@ -27,8 +27,11 @@ async def prompt(connection: Connection, params: Prompt) -> Json:
     expect_readable(parts, connection.offer.reads(attached.chosen.model))
 
     async def ask(call: ToolCall) -> Choice | Verdict:
-        await attached.display.settle()  # the call is shown before it is asked about
-        return await ask_permission(connection.peer, attached.session.id, call, attached.text_of)
+        try:
+            await attached.display.settle()  # the call is shown before it is asked about
+            return await attached.ask(call)
+        except Gone:
+            return await connection.answer_from_others(attached, call)
 
     before = attached.target
     turn = attached.prompt(parts, params.meta, ask) if command is None else attached.run_command(command)

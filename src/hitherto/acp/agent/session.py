@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -18,21 +18,35 @@ from hitherto.acp.agent.slash_commands import (
     server_command,
 )
 from hitherto.acp.protocol.options import ChosenOptions, choices
-from hitherto.engine import Context, Conversation, Engine, Host, OffersPrompts, Setup, StartsServers
-from hitherto.errors import Busy, HithertoError
-from hitherto.model import Json, Part, Principal, Session, Shrunk
+from hitherto.engine import (
+    ClientHost,
+    Context,
+    Conversation,
+    Engine,
+    Host,
+    OffersPrompts,
+    Setup,
+    StartsServers,
+)
+from hitherto.errors import Busy, HithertoError, SessionNotFound
+from hitherto.model import Json, Part, Principal, Session, Shrunk, ToolCall
 from hitherto.service import Sessions
 from hitherto.service.turns.open_session import OpenSession
 from hitherto.updates import Ask, Elicitor, Outcome, Update
 from hitherto.values.mcp_servers import McpServer
 from hitherto.values.token_count import last_reported
 
+QUESTION_SECONDS = 0.5
+"""How often to look whether somebody else has answered."""
 USAGE_ENTRIES = 100
 """How many of the last entries are searched for the tokens that the last answer used."""
 
 
 class AttachedSession:
-    """See the module. `start` starts tasks that end with the connection."""
+    """See the module. `start` starts tasks that end with the connection. `ask` asks its user about a call. While `outlives`
+    says so, the client has left, and its turns go on."""
+
+    ask: Ask
 
     def __init__(
         self,
@@ -52,6 +66,7 @@ class AttachedSession:
     ) -> None:
         self.session = session
         self.display = display
+        self.outlives: Callable[[], bool] = lambda: False
         self._sessions, self._who, self._engine, self._start = sessions, who, _CapturingEngine(engine), start
         self._roots, self._servers, self._host, self._local = tuple(roots), tuple(servers), host, local
         self._elicitor, self._warm = elicitor, warm
@@ -60,6 +75,7 @@ class AttachedSession:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[OpenSession] | None = None
         self._turns: set[asyncio.Task[Outcome]] = set()
+        self._question: asyncio.Task[None] | None = None
         self._since = 0.0
         self._cancelled = self._command_running = False
 
@@ -95,6 +111,7 @@ class AttachedSession:
         if self._closing.is_set():
             return
         self._background.append(self._start(self.display.run()))
+        self.display.asked = self._note_question
         self.display.followed = lambda: self._start(self._send_usage(self._opened or self._open()))
         if self.session.source is None:
             ready = self._opened or self._open()
@@ -165,19 +182,67 @@ class AttachedSession:
             self._since, self._cancelled = asyncio.get_running_loop().time(), False
         task = asyncio.create_task(turn)
         self._turns.add(task)
+        task.add_done_callback(self._forget_turn)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():
                 return Outcome(stop_reason="cancelled", prompt="")
-            if not task.done():
+            if not task.done() and not self._goes_on:
                 self.cancel()
                 await asyncio.wait([task])
             raise
         finally:
-            self._turns.discard(task)
-            self.display.refresh()
-            await self.display.settle()
+            if not self._goes_on:
+                self._turns.discard(task)
+                self.display.refresh()
+                await self.display.settle()
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.outlives() and not self._command_running
+
+    def _forget_turn(self, task: asyncio.Task[Outcome]) -> None:
+        self._turns.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, even if whoever prompted has left
+
+    async def is_idle_within(self, seconds: float) -> bool:
+        """Whether all turns of this client have ended by then."""
+        if self._turns:
+            await asyncio.wait(tuple(self._turns), timeout=seconds)
+        return not self._turns
+
+    def needs_its_client(self, call: ToolCall) -> bool:
+        """Whether the call acts on the client's own machine: then nobody else may permit it."""
+        return isinstance(self._host, ClientHost) and self._host.approves(call)
+
+    def _note_question(self) -> None:
+        """A turn of somebody else waits for an answer: this client is asked too."""
+        if self._question is None or self._question.done():
+            self._question = self._start(self._answer_questions())
+            self._background.append(self._question)
+
+    async def _answer_questions(self) -> None:
+        """Ask the user what a turn of somebody else waits for, as long as it does; the first answer counts, whoever gives it."""
+        asked: set[str] = set()
+        with suppress(SessionNotFound):
+            while not self.running and (call := await self._pending()) is not None and call.id not in asked:
+                asked.add(call.id)
+                await self.display.settle()  # the call is shown before it is asked about
+                asking = asyncio.ensure_future(self.ask(call))
+                try:
+                    while not asking.done() and await self._pending() == call:
+                        await asyncio.wait([asking], timeout=QUESTION_SECONDS)
+                    answer = asking.result() if asking.done() else None
+                    if isinstance(answer, str):
+                        await self._sessions.questions.answer(self._who, self.target, call.id, answer)
+                finally:
+                    asking.cancel()
+                    await asyncio.wait([asking])
+
+    async def _pending(self) -> ToolCall | None:
+        return await self._sessions.questions.pending(self._who, self.target)
 
     def cancel(self) -> None:
         """End the running turn, or the one that is about to run, and take back what waits."""

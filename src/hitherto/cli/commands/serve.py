@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from hitherto import composition, tasks
-from hitherto.acp.agent.connection import Offer
+from hitherto.acp.agent.connection import Offer, Outliving
 from hitherto.acp.agent.serve import serve as serve_agent
 from hitherto.cli.command import JSON_OPTION, STORE_OPTION, examples_text, mention_earlier_store
 from hitherto.cli.options.values import duration
@@ -210,7 +210,8 @@ def _agent(sessions: Sessions, engine: Engine, settings: Settings) -> Agent:
         offer = Offer(
             models=_models(settings), imported=settings.lists_imported, local=caller.may("commands")
         )
-        await serve_agent(transport, sessions, caller.who, engine, offer=offer)
+        outliving = Outliving(settings.detached_seconds, caller.holds)
+        await serve_agent(transport, sessions, caller.who, engine, offer=offer, outliving=outliving)
 
     return serve
 

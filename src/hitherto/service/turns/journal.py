@@ -364,9 +364,9 @@ class TurnJournal:
         """Say what the session is doing."""
         await self._catalog.set_status(self._who, self._id, status)
 
-    async def ask(self, call: ToolCall, fence: int) -> None:
-        """Let every process see that the turn waits for an answer about this call."""
-        await self._questions.ask(self._who, self._id, call, fence=fence)
+    async def ask(self, call: ToolCall, fence: int, *, alone: bool = False) -> None:
+        """Let every process see that the turn waits for an answer about this call; `alone`, from nobody else."""
+        await self._questions.ask(self._who, self._id, call, fence=fence, alone=alone)
 
     async def elicit(self, asked: Elicitation, fence: int) -> None:
         """Let every process see that the turn waits for what a tool server wants to know."""

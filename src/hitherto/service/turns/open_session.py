@@ -11,6 +11,7 @@ import msgspec
 
 from hitherto.engine import (
     Choices,
+    ClientHost,
     Conversation,
     Elicit,
     summariser_of,
@@ -68,6 +69,7 @@ class OpenSession:
         servers: str,
         improve_titles: bool,
         elicit: Elicit | None = None,
+        host: ClientHost | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
         self.session_id, self._servers = session_id, servers
@@ -75,6 +77,7 @@ class OpenSession:
         self._journal, self._changes, self._compaction = journal, changes, compaction
         self._who, self._conversation = who, conversation
         self._improve_titles, self._elicit, self._wake = improve_titles, elicit, wake
+        self._host = host
         self._asked: set[_PendingPrompt] = set()
         self._titles: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -192,6 +195,7 @@ class OpenSession:
             self._servers,
             mode,
             self._elicit,
+            self._host,
         )
         outcome = await asked.turn.run()
         if self._improve_titles and not self._closed and _is_first(begun, outcome):

@@ -19,9 +19,12 @@ from hitherto.service.records import active_lease, change_session, require_sessi
 class Questions(Room):
     """Questions, and answers from elsewhere."""
 
-    async def ask(self, who: Principal, session_id: str, call: ToolCall, *, fence: int) -> None:
-        """Let everybody see that the turn of this lease waits for an answer about the call."""
-        await self._wait_for(who, session_id, Question(fence=fence, call=call))
+    async def ask(
+        self, who: Principal, session_id: str, call: ToolCall, *, fence: int, alone: bool = False
+    ) -> None:
+        """Let everybody see that the turn of this lease waits for an answer about the call; if only whoever prompted may give
+        it, `alone`, nobody else is asked."""
+        await self._wait_for(who, session_id, Question(fence=fence, call=call, alone=alone))
 
     async def elicit(self, who: Principal, session_id: str, asked: Elicitation, *, fence: int) -> None:
         """Let everybody see that the turn of this lease waits for what a tool server wants to know."""
@@ -31,6 +34,8 @@ class Questions(Room):
         """The call that the session's running turn waits for an answer about."""
         question = await self._asked(who, session_id)
         if question is None or question.answer is not None or question.elicitation is not None:
+            return None
+        if question.alone:
             return None
         return question.call
 
@@ -64,6 +69,8 @@ class Questions(Room):
             record = await require_session(tx, who, session_id)
             question = await _standing(tx, record)
             if question is None or question.call.id != call_id or question.answer is not None:
+                return False
+            if question.alone:
                 return False
             await _put(tx, record, replace(question, answer=choice), self._now())
             return True

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hitherto.engine import (
     Choices,
+    ClientHost,
     Context,
     Conversation,
     Delta,
@@ -91,6 +92,7 @@ class RunningTurn:
         servers: str,
         mode: Callable[[], Mode] | None,
         elicit: Elicit | None = None,
+        host: ClientHost | None = None,
     ) -> None:
         self._mode = mode or (lambda: choices.mode)
         self._journal, self._conversation, self._choices = journal, conversation, choices
@@ -101,6 +103,7 @@ class RunningTurn:
         self._rows = list(begun.rows)
         self._window, self._assumed = window or ASSUMED_WINDOW, window is None
         self._ask, self._emit, self._ask_user = ask, emit, elicit
+        self._host = host
         self._elicitations: set[asyncio.Task[Reply]] = set()
         self._elicited: dict[str, list[Json]] = {}
         self._partial = PartialMessage(journal.new_id())
@@ -358,8 +361,9 @@ class RunningTurn:
                 return verdict
             if self._ask is None:
                 return Verdict(allowed=False, reason=NOBODY)
-            await self._fenced(lambda fence: self._journal.ask(call, fence))
-            answer = await self._answer_about(call, self._ask)
+            alone = self._host is not None and self._host.approves(call)
+            await self._fenced(lambda fence: self._journal.ask(call, fence, alone=alone))
+            answer = await (self._ask(call) if alone else self._answer_about(call, self._ask))
             await self._journal.status("running")
             return await self._apply_answer(call, answer)
 

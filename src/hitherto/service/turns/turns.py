@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hitherto.engine import Engine, Host, Notice, Setup
+from hitherto.engine import ClientHost, Engine, Host, Notice, Setup
 from hitherto.errors import AlreadyExists, Busy, SessionNotFound
 from hitherto.holders import new_holder
 from hitherto.model import RECORDED_IN, Principal, Session, encode
@@ -107,6 +107,7 @@ class Turns(Room):
                 servers=_digest(setup.mcp_servers),
                 improve_titles=improve_titles,
                 elicit=None if elicitor is None else elicitor.ask,
+                host=host if isinstance(host, ClientHost) else None,
                 wake=None if runner is None else runner.wake,
             )
             try:
