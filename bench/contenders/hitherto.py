@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from itertools import islice
 from pathlib import Path
 
 import apsw
@@ -12,13 +13,29 @@ import apsw
 import hitherto
 from bench.contenders.port import KeepsBytes, Lists
 from bench.workloads.messages import Message
-from hitherto.model import LOCAL, Draft, Entry, Filter, Page, Principal, Role, SearchPage, Session, Text
+from hitherto.model import (
+    LOCAL,
+    Draft,
+    Entry,
+    Filter,
+    Page,
+    Principal,
+    Role,
+    SearchPage,
+    Session,
+    Text,
+    decode_entry,
+    search_text,
+)
 from hitherto.ports import Writer
 from hitherto.service import Sessions
 from hitherto.service.catalog.sessions import add_session
 from hitherto.service.history.append import append_entries
+from hitherto.service.search.sessions import Order
 from hitherto.stores import connector
+from hitherto.stores.sqlite.connection import fetch
 from hitherto.stores.sqlite.rows import READ
+from hitherto.values import words
 
 # What one transaction takes when the store is filled.
 BATCH = 1_000
@@ -28,6 +45,14 @@ NOWHERE = "qqqqqq"
 BARE_PAGE = f"""
 SELECT {", ".join(READ)} FROM session WHERE owner = 1 AND archived = 0 ORDER BY order_at DESC, id DESC LIMIT ?
 """
+FIRST_MOMENT = 1_700_000_000_000
+YEAR, MINUTE = 365 * 86_400_000, 60_000
+PLAIN_INDEX = """
+CREATE VIRTUAL TABLE doc USING fts5 (own, text, content = '', contentless_delete = 1, tokenize = 'ascii');
+INSERT INTO doc (doc, rank) VALUES ('automerge', 8);
+"""
+SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+PLAIN_ADD = "INSERT INTO doc (rowid, own, text) VALUES (?, ?, ?)"
 ROLE: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 
 
@@ -50,10 +75,15 @@ class Hitherto(KeepsBytes, Lists):
     async def append(self, session: str, message: Message) -> None:
         await self.sessions.append(LOCAL, await self._id(session), _draft(message))
 
-    async def fill(self, session: str, messages: Sequence[Message]) -> None:
+    async def fill(self, session: str, messages: Sequence[Message], moment: float | None = None) -> None:
+        """`moment` is the part of a year that had passed when they were said, one each minute; without it they are said now."""
         known = await self._id(session)
+        begun = None if moment is None else FIRST_MOMENT + round(moment * YEAR)
         for start in range(0, len(messages), BATCH):
-            drafts = [_draft(message) for message in messages[start : start + BATCH]]
+            drafts = [
+                _draft(message, None if begun is None else begun + number * MINUTE)
+                for number, message in enumerate(messages[start : start + BATCH], start)
+            ]
             await self.sessions.append(LOCAL, known, drafts)
 
     async def history(self, session: str) -> Sequence[Entry]:
@@ -105,9 +135,29 @@ class Hitherto(KeepsBytes, Lists):
         """How many sessions pass the filter."""
         return await self.sessions.count(LOCAL, given)
 
-    async def search(self, query: str, limit: int) -> SearchPage:
+    async def search(self, query: str, limit: int, order: Order = "newest") -> SearchPage:
         """A page of hits."""
-        return await self.sessions.search(LOCAL, query, limit=limit)
+        return await self.sessions.search(LOCAL, query, limit=limit, order=order)
+
+    def index_sizes(self) -> tuple[int, int]:
+        """The bytes of the search index, and of a bare one with the same words in the order of commits."""
+        main = Path(self._url.removeprefix("sqlite:///"))
+        index, plain = main.with_name(f"{main.name}-search"), main.with_name("plain-index")
+        source, bare = apsw.Connection(str(main)), apsw.Connection(str(plain))
+        bare.execute(PLAIN_INDEX)
+        rows = source.execute("SELECT number, pos >> 24, payload FROM entry ORDER BY number")
+        while batch := list(islice(rows, BATCH)):
+            read = [(number, log, decode_entry(payload)) for number, log, payload in batch]
+            with bare:
+                bare.executemany(
+                    PLAIN_ADD,
+                    [(n, f"o1 k{e.role} l{log}", words.searchable(search_text(e))) for n, log, e in read],
+                )
+        sizes = [fetch(apsw.Connection(str(path)), SIZE)[0][0] for path in (index, plain)]
+        source.close()
+        bare.close()
+        plain.unlink()
+        return sizes[0], sizes[1]
 
     async def close(self) -> None:
         if self._bare is not None:
@@ -139,5 +189,5 @@ class HithertoPostgres(Hitherto):
         await self.sessions.append(who, self._ids[name], _draft(message))
 
 
-def _draft(message: Message) -> Draft:
-    return Draft(role=ROLE[message.role], parts=(Text(text=message.text),))
+def _draft(message: Message, at: int | None = None) -> Draft:
+    return Draft(role=ROLE[message.role], parts=(Text(text=message.text),), at=at)

@@ -26,6 +26,7 @@ from hitherto.model import LOCAL, search_text
 from hitherto.sources import Source
 from hitherto.sources.sync.ledger import Ledger
 from hitherto.sources.sync.sync import Sync, find_all
+from hitherto.values.words import MAX_CHARS
 
 HALF = 0.5
 NEAR = 3
@@ -76,7 +77,17 @@ def run(sizes: Sizes, folder: Path, meter: Meter) -> Part:
         tables=[
             Table(
                 "A first sync.",
-                ("", "MB", "entries", "bare", "CPU", "`hitherto sync`", "CPU", "MB/s"),
+                (
+                    "",
+                    "MB",
+                    "entries",
+                    "bare",
+                    "CPU",
+                    "`hitherto sync`",
+                    "CPU",
+                    "MB/s",
+                    "CPU for each indexed MB",
+                ),
                 [each.row() for each in begun],
             ),
             Table(
@@ -100,6 +111,7 @@ class _First:
         files = [path for path in home.rglob("*.jsonl") if path.is_file()]
         texts = [search_text(entry) for each in source.find() for entry in source.read(each, None).entries]
         self.size, self.entries = sum(path.stat().st_size for path in files), len(texts)
+        self.indexed = sum(min(len(text), MAX_CHARS) for text in texts)
         bare, ours = list[SessionUsage](), list[SessionUsage]()
         for _ in range(ROUNDS):
             bare.append(_bare(files, texts, folder / "bare.db"))
@@ -126,6 +138,7 @@ class _First:
             *map(duration, self.bare),
             *map(duration, self.ours),
             f"{self.size / 1e6 / self.ours.seconds:.0f}",
+            duration(self.ours.cpu / (self.indexed / 1e6)),
         )
 
 

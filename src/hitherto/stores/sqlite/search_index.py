@@ -41,7 +41,7 @@ from hitherto.stores.sqlite.migrate import writing
 from hitherto.stores.sqlite.read_only import open_read_only
 from hitherto.values import words
 
-SHAPE = 5
+SHAPE = 6
 """Kept as the file's `user_version`; a file of another shape is made anew."""
 EARLIER_SHAPE = 4
 """The shape of files whose documents are in the order of commits. It stays until all of them are in the order of time."""

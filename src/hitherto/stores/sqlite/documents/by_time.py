@@ -1,7 +1,7 @@
 """Documents in the order in which they were said.
 
-A document's key is its moment in milliseconds, followed by three bits that tell documents of one moment apart. Where
-more than eight share a moment, the others take the next free keys, and `crowded` says where the next one is to look: so
+A document's key is its moment in milliseconds, followed by a bit that tells two documents of one moment apart. Where
+more share a moment, the others take the next free keys, and `crowded` says where the next one is to look: so
 a million documents of one moment cost no more than others. A key is given once, when the document is fed.
 
 Each word begins with the owner's number and a sign that no word has: the words of others are other words, and how many
@@ -29,7 +29,7 @@ from hitherto.stores.sqlite.documents.document import (
 from hitherto.values import words
 from hitherto.values.words import Term
 
-TIE_BITS = 3
+TIE_BITS = 1
 PART_BITS = 10
 """A log is searched in parts of so many entries (a power of two): what is found in each is then put in order."""
 SIGN = "\u00b7"
