@@ -8,11 +8,19 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hitherto.engine import Delta, Event, Message, ToolEnded, Turn
-from hitherto.errors import AlreadyExists, Busy, EntryNotFound, InboxFull, InvalidInput, ModelRefused
+from hitherto.errors import (
+    AlreadyExists,
+    Busy,
+    EntryNotFound,
+    InboxFull,
+    Interrupted,
+    InvalidInput,
+    ModelRefused,
+)
 from hitherto.limits import INBOX_ROWS
 from hitherto.model import Pending, Principal, QueueMode, Text, ToolCall, ToolResult, plain_text
 from hitherto.service import Runner, Sessions
-from hitherto.service.history.inbox import next_rows, steering_rows
+from hitherto.service.history.inbox import ABANDONED_MS, next_rows, steering_rows
 from hitherto.updates import Outcome, Queued
 from tests.support.conversations import say, started, told
 from tests.support.homes import Clock
@@ -20,6 +28,7 @@ from tests.support.scripted_engine import Scripted, Watcher, prompt, says
 from tests.support.waits import arrives
 
 SERVER = Runner("server")
+ABSENT, SLOW = (Runner(name, wake=lambda: None) for name in ("absent", "slow"))
 LONG_MS = 3_600_000
 
 
@@ -143,6 +152,62 @@ async def test_a_followup_has_the_next_turn_and_what_follows_it_stays_behind_it(
         again = await two.prompt(prompt("Two"), queue="followup", idempotency_key="k")
         assert (again.prompt, again.text) == (ended.prompt, "Noted.")
     assert await told(sessions, ann, session.id) == ["a", "One", "Answer", "Two", "Noted.", "behind"]
+
+
+async def test_a_prompt_that_is_called_off_while_it_is_being_stored_leaves_nothing_in_the_inbox(
+    sessions: Sessions, ann: Principal
+) -> None:
+    session, _ = await started(sessions, ann, "a")
+    await sessions.leases.acquire(ann, session.id, "holder", ttl_ms=LONG_MS)
+    async with sessions.opened(ann, session.id, Scripted()) as opened:
+        for steps in range(20):
+            asking = asyncio.create_task(opened.prompt(prompt("Never mind"), queue="followup"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            opened.cancel()
+            asking.cancel()
+            await arrives(asyncio.wait([asking]), "the end of the prompt")
+            assert await waiting(sessions, ann, session.id) == []
+
+
+async def test_a_prompt_behind_one_that_nobody_answers_has_its_turn_all_the_same(
+    sessions: Sessions, other: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, _ = await started(sessions, ann, "a")
+    lease = await sessions.leases.acquire(ann, session.id, "holder", ttl_ms=LONG_MS)
+    async with (
+        sessions.opened(ann, session.id, Scripted(), runner=ABSENT) as absent,
+        other.opened(ann, session.id, Scripted()) as here,
+    ):
+        unanswered, _ = await asked(absent, "One", "followup")
+        answered, _ = await asked(here, "Two", "followup")
+        await sessions.leases.release(ann, session.id, lease.fence)
+        clock.advance(ABANDONED_MS + 1_000)
+        assert (await arrives(answered, "the end of the turn")).stop_reason == "end_turn"
+        with pytest.raises(Interrupted):
+            await arrives(unanswered, "the end of the prompt that was placed without a turn")
+    assert await told(sessions, ann, session.id) == ["a", "One", "Two", "Noted."]
+
+
+async def test_who_waits_behind_a_prompt_that_was_placed_is_given_time_for_its_turn(
+    sessions: Sessions, ann: Principal, clock: Clock
+) -> None:
+    session, _ = await started(sessions, ann, "a")
+    lease = await sessions.leases.acquire(ann, session.id, "holder", ttl_ms=LONG_MS)
+    async with (
+        sessions.opened(ann, session.id, Scripted(), runner=ABSENT) as absent,
+        sessions.opened(ann, session.id, Scripted(), runner=SLOW) as slow,
+    ):
+        waits = [(await asked(absent, "One", "followup"))[0], (await asked(slow, "Two", "followup"))[0]]
+        await sessions.leases.release(ann, session.id, lease.fence)
+        clock.advance(ABANDONED_MS + 1_000)
+        for text in ("b", "c"):
+            await sessions.append(ann, session.id, say(text))
+        assert await told(sessions, ann, session.id) == ["a", "One"]
+        assert await waiting(sessions, ann, session.id) == ["Two", "b", "c"]
+        for each in waits:
+            each.cancel()
+        await arrives(asyncio.wait(waits), "the end of the prompts")
 
 
 async def test_what_steers_reaches_the_running_turn_behind_a_tool_s_result(

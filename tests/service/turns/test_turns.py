@@ -52,7 +52,7 @@ from hitherto.model import (
 from hitherto.permissions import Choice
 from hitherto.service import Imported, Sessions
 from hitherto.service.turns.context import CANCELLED, CUT_OFF, INTERRUPTED, WITHDRAWN
-from hitherto.updates import Compacted, Outcome, Said, Stored, Titled
+from hitherto.updates import Compacted, Compacting, Outcome, Said, Stored, Titled
 from hitherto.values.positions import BEGINNING
 from tests.support.conversations import say, started, told
 from tests.support.homes import Clock
@@ -456,7 +456,7 @@ async def test_a_context_that_nears_the_window_is_made_smaller_before_the_turn(
     await ask_once(sessions, ann, session.id, engine, "The first question")
     watcher = Watcher()
     await ask_once(sessions, ann, session.id, engine, "The second question", emit=watcher)
-    assert [type(update) for update in watcher.seen] == [Stored, Compacted, Said, Stored]
+    assert [type(update) for update in watcher.seen] == [Stored, Compacting, Compacting, Compacted, Said, Stored]
     summary, asked = engine.turns[1].history
     assert summary.role == "system"
     assert "The first question" in await joined(summary)

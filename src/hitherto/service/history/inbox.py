@@ -10,6 +10,8 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import cast, get_args
 
+from msgspec.structs import replace
+
 from hitherto.errors import AlreadyExists, EntryNotFound, InboxFull, InvalidInput, InvalidKey
 from hitherto.limits import INBOX_BYTES, INBOX_ROWS, LOG_ENTRIES
 from hitherto.model import Entry, Pending, Principal, QueueMode, Session
@@ -143,18 +145,32 @@ async def place(tx: Writer, record: Record, rows: Sequence[Pending], now: int, k
 async def place_unanswered(tx: Writer, record: Record, now: int, key: bytes) -> Record:
     """Place the rows at the front that no turn has to answer, or whose turn nobody will run; called while none runs."""
     at = await tx.now()
-    rows = list(
-        takewhile(
-            lambda row: row.mode is None or is_abandoned(record, row, at),
-            await tx.inbox(record.owner, record.num),
-        )
-    )
+    rows = unanswered_rows(record, await tx.inbox(record.owner, record.num), at)
     if record.head + sum(len(row.entries) for row in rows) > LOG_ENTRIES:
         return record
-    for row in rows:
-        if row.mode is not None:
-            await RUNS.put(tx, record.owner, row.id, Note(Run(fence=0), now))
+    abandoned = [row for row in rows if row.mode is not None]
+    for row in abandoned:
+        await RUNS.put(tx, record.owner, row.id, Note(Run(fence=0), now))
+    if abandoned and record.lease is not None:
+        # Whoever waits behind them can run a turn only from now on.
+        free = replace(record.lease, expires_at=at)
+        await tx.put_lease(record, free)
+        record = replace(record, lease=free)
     return await place(tx, record, rows, now, key)
+
+
+def unanswered_rows(record: Record, rows: Sequence[Pending], at: int) -> list[Pending]:
+    """The rows at the front that wait for no turn, or for one that nobody runs. Pure.
+
+    Of these, only those of one runner: another could not run its own as long as they stood before it.
+    """
+    absent = next((row.by for row in rows if row.mode is not None), None)
+    return list(
+        takewhile(
+            lambda row: row.mode is None or (row.by == absent and is_abandoned(record, row, at)),
+            rows,
+        )
+    )
 
 
 def is_abandoned(record: Record, row: Pending, at: int) -> bool:

@@ -219,9 +219,7 @@ class OpenSession:
                         return begun
                 await self._changes.wait(self._who, after=seen, seconds=WAIT_SECONDS)
         except asyncio.CancelledError:
-            if self._wake is None:
-                with suppress(HithertoError):
-                    await finish(self._journal.withdraw(waiting.id))
+            await self._called_off(waiting)
             raise
         finally:
             asked.waits = None
@@ -259,17 +257,26 @@ class OpenSession:
         await wait_all(*self._tasks)
 
     async def _kept(self, beginning: Coroutine[Any, Any, T]) -> T:
-        """Begin a turn; a caller who is cancelled while that is stored leaves no turn behind that nobody runs."""
+        """Begin a turn, or wait for one; a caller who is cancelled while that is stored leaves nothing behind that nobody runs."""
         task = asyncio.ensure_future(beginning)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             with suppress(asyncio.CancelledError):
                 await wait_all(task)
-            if task.exception() is None and isinstance(begun := task.result(), Begun):
+            begun = None if task.exception() else task.result()
+            if isinstance(begun, Begun):
                 nothing = Outcome(stop_reason="cancelled", prompt=begun.history[-1].id)
                 await finish(self._journal.finish([], begun.lease.fence, nothing, None, begun.rows))
+            elif isinstance(begun, Waiting):
+                await self._called_off(begun)
             raise
+
+    async def _called_off(self, waiting: Waiting) -> None:
+        """Take a prompt out of the inbox, unless others answer it there."""
+        if self._wake is None:
+            with suppress(HithertoError):
+                await finish(self._journal.withdraw(waiting.id))
 
     async def _improve_title(self, choices: Choices, emit: Emit) -> None:
         """Have the engine find a title; that of a person is never touched, and without one the first prompt does."""
