@@ -25,7 +25,7 @@ METHODS = ("/rpc", "/ws", "/acp")
 """Where methods are called: these are asked method by method."""
 OPEN = ("/", "/health", "/ready", "/static/x/x", "/signin", "/signout")
 """What anybody is answered, by nothing of anybody's: the form to sign in, whether the server runs, the page's own files."""
-ABOUT_NONE = ("/overview", "/live", "/metrics", "/mcp")
+ABOUT_NONE = ("/overview", "/usage", "/usage.csv", "/inbox", "/waiting", "/live", "/metrics", "/mcp")
 """What is about no session that is named; an answer of any other route to another owner must be as of a missing one."""
 NEEDED = {"/metrics": "admin"}
 """The right that a route needs, if it is not that to read."""
