@@ -117,10 +117,25 @@ MUTANTS = (
     ),
     mutant(
         "fence-too-short",
-        "exports/markdown.py",
+        "exports/safe_markdown.py",
         'fence = "`" * max(3, _longest_run(text) + 1)',
         'fence = "`" * 3',
         "tests/exports/test_markdown.py::test_a_hostile_text_forges_nothing_wherever_it_stands",
+    ),
+    Mutant(
+        "markdown-passes-html",
+        (
+            Change("exports/safe_markdown.py", r"[\\`*\[\]<~|]", r"[\\`*\[\]~|]"),
+            Change("exports/safe_markdown.py", '{"html_block", "html_inline", "image"}', '{"image"}'),
+        ),
+        "tests/exports/test_markdown.py::test_a_hostile_text_forges_nothing_wherever_it_stands",
+    ),
+    mutant(
+        "markdown-results-apart-from-their-calls",
+        "exports/paired.py",
+        "if not results or len(results) < len(entry.parts):",
+        "if results or len(results) < len(entry.parts):",
+        "tests/exports/test_markdown.py::test_results_stand_with_their_calls_and_a_speaker_has_one_heading",
     ),
     mutant(
         "turns-count-failures-as-edits",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hitherto.exports import FORMATS, About
 from hitherto.exports.lines import Replaced
 from hitherto.model import (
@@ -73,12 +75,24 @@ def page(
     title: str | None = None,
 ) -> str:
     """A session of three entries in this format; the last is a summary."""
+    return written(format, [entry(text, role, said)] * 3, text=text, title=title, marks=(2,))
+
+
+def written(
+    format: str,
+    entries: Sequence[Entry],
+    *,
+    text: str = "x",
+    title: str | None = None,
+    marks: Sequence[int] = (),
+) -> str:
+    """A session of these entries in this format; those at `marks` are summaries."""
     about = About(
         session=session(text, title), message_count=3, token_count=None, exported_at=NOW, redacted=True
     )
     writer = FORMATS[format].writer(about)
     pieces = [writer.begin()]
-    pieces += [writer.entry(entry(text, role, said), mark=mark) for mark in (False, False, True)]
+    pieces += [writer.entry(each, mark=at in marks) for at, each in enumerate(entries)]
     pieces.append(
         writer.end((Replaced(kind=text, count=2, entry=text), Replaced(kind=text, count=1, where=text)))
     )

@@ -1,33 +1,48 @@
-"""`markdown`: a conversation to read and to share, in which no message can pass for another.
+"""`markdown`: a conversation to read and to share, which renders wherever Markdown does, and in which no message can pass for another.
 
-Every message is in a fence that is longer than any run of backticks in it, so nothing in it is Markdown: no heading, no
-link, no image, no HTML. The only headings are ours.
+Messages are Markdown without anything active; the first three levels of headings are ours. What tools were given and what they
+said is folded, in fences longer than any run of backticks in it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from html import escape
 
 from hitherto.clean_text import clean, clean_lines
 from hitherto.exports.facts import replacement, session_facts, session_title
-from hitherto.exports.format import Writer
+from hitherto.exports.format import About, Writer
 from hitherto.exports.lines import Replaced
+from hitherto.exports.paired import Message, Pairing
+from hitherto.exports.safe_markdown import code, escaped, fenced, safe_markdown
 from hitherto.model import Entry, Part, Plan, Resource, Text, Thought, ToolCall, ToolResult
 from hitherto.presentation import formats, labels
+from hitherto.presentation.calls import (
+    COMMANDS,
+    asked_change,
+    call_summary,
+    changed_lines,
+    input_text,
+    made_change,
+)
+from hitherto.presentation.diffs import Diff
 
 FOLDED_CHARS = 2_000
-
-_BACKTICKS = re.compile("`+")
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+DIFF_CHARS = 20_000
+NAME_CHARS = 100
+SIGNS = {"added": "+", "removed": "-", "place": ""}
+"""How lines of a diff begin; others begin with a space."""
 
 
 class Markdown(Writer):
-    """Headings are ours, contents are fenced."""
+    """A heading wherever somebody else speaks, and below it what was said and done."""
 
     shows = True
-    _entries = 0
+
+    def __init__(self, about: About) -> None:
+        super().__init__(about)
+        self._pairing = Pairing()
+        self._speaker = ""
 
     def begin(self) -> str:
         """The title and the facts about the session."""
@@ -35,69 +50,93 @@ class Markdown(Writer):
         return f"# {escaped(session_title(self.about))}\n\n{facts}\n"
 
     def entry(self, entry: Entry, *, mark: bool) -> str:
-        """A numbered heading and the message."""
-        self._entries += 1
-        heading = f"## {self._entries}. {escaped(labels.speaker(entry, mark=mark))}, {formats.exact_moment(entry.at)}"
-        pieces = ["*erased*"] if entry.meta.get("erased") else []
-        pieces += [piece for part in entry.parts for piece in blocks(part)]
-        return "\n" + "\n\n".join((heading, *pieces)) + "\n"
+        """The messages that are whole with this one."""
+        return "".join(map(self._message, self._pairing.add(entry, mark=mark)))
 
     def end(self, replaced: tuple[Replaced, ...]) -> str:
-        """The list of replaced secrets."""
+        """What is left, and the list of replaced secrets."""
+        rest = "".join(map(self._message, self._pairing.rest()))
         if not self.about.redacted:
-            return ""
+            return rest
         rows = [f"- {escaped(replacement(each))}" for each in replaced] or ["No secrets found."]
-        return "\n## Replaced secrets\n\n" + "\n".join(rows) + "\n"
+        return f"{rest}\n## Replaced secrets\n\n" + "\n".join(rows) + "\n"
+
+    def _message(self, message: Message) -> str:
+        entry = message.entry
+        pieces = ["*erased*"] if entry.meta.get("erased") else []
+        pieces += [piece for part in entry.parts for piece in _shown(part, message, self.about.session.cwd)]
+        return "\n" + "\n\n".join([*self._heading(message), *pieces]) + "\n" if pieces else ""
+
+    def _heading(self, message: Message) -> Iterator[str]:
+        """A numbered heading, unless an agent or a tool goes on."""
+        speaker = labels.speaker(message.entry, mark=message.mark)
+        if message.mark or message.entry.role == "user" or speaker != self._speaker:
+            yield f"## {message.number}. {escaped(speaker)}, {formats.exact_moment(message.entry.at)}"
+        self._speaker = speaker
+
+
+def _shown(part: Part, message: Message, folder: str | None) -> Iterator[str]:
+    """A part of a message; results stand with their calls."""
+    called = {call.id for call in message.calls()}
+    if isinstance(part, ToolCall):
+        yield _call(part, message.results.get(part.id), folder)
+    elif not (isinstance(part, ToolResult) and part.id in called):
+        yield from blocks(part)
 
 
 def blocks(part: Part) -> Iterator[str]:
-    """A part as blocks of Markdown; tools and everything that is not text are kept short."""
+    """A part as blocks of Markdown; tools and everything that is not text are folded and kept short."""
     match part:
-        case Text(text=text):
-            yield fenced(clean_lines(text))
+        case Text(text=text) if text.strip():
+            yield safe_markdown(clean_lines(text))
+        case Text():
+            return
         case Thought(text=text):
-            yield "*Thought*"
-            yield fenced(clean_lines(text))
-        case ToolCall(name=name, input=given):
-            yield f"*Called* {code(clean(name))}"
-            yield from _folded(labels.data(given))
+            yield folded("Thought", safe_markdown(clean_lines(text)))
+        case ToolCall():
+            yield _call(part, None, None)
         case ToolResult(is_error=failed):
-            yield "*Failed*" if failed else "*Result*"
-            yield from _folded(labels.result_text(part))
+            yield folded("Failed" if failed else "Result", *_fence(labels.result_text(part)))
         case Resource(text=str(text)):
-            yield f"*Attached* {code(labels.part_label(part))}"
-            yield from _folded(clean_lines(text))
+            yield folded(f"Attached {labels.part_label(part)}", *_fence(clean_lines(text)))
         case Plan(steps=steps):
             yield "*Plan*"
-            yield fenced("\n".join(f"- {step}" for step in labels.steps(steps)))
+            yield "\n".join(f"- {escaped(step)}" for step in labels.steps(steps))
         case _:
             yield f"*Attached* {code(labels.part_label(part))}"
 
 
-def _folded(text: str) -> Iterator[str]:
-    if text.strip():
-        yield fenced(labels.shortened(text, FOLDED_CHARS))
+def folded(name: str, *pieces: str) -> str:
+    """One line that unfolds into these blocks."""
+    return "\n\n".join([f"<details>\n<summary>{escape(name)}</summary>", *pieces, "</details>"])
 
 
-def fenced(text: str) -> str:
-    """The text as a block that it cannot end."""
-    fence = "`" * max(3, _longest_run(text) + 1)
-    return f"{fence}text\n{text}\n{fence}"
+def _call(call: ToolCall, result: ToolResult | None, folder: str | None) -> str:
+    """A call and its result, as one line that unfolds."""
+    made = made_change(call, result) if result is not None else None
+    change = made or asked_change(call.input)
+    failed = "failed" if result is not None and result.is_error else ""
+    counts = changed_lines([line.kind for line in change.lines]) if change and not change.more else ""
+    name = clean(call.name[:NAME_CHARS])
+    words = [f"{name} {call_summary(call, folder)}".strip() or "Tool call", counts, failed]
+    pieces = [_diff(change)] if change else _given(call)
+    said = "" if result is None else labels.result_text(result)
+    told = [] if made is not None and result is not None and not result.content else _fence(said)
+    return folded(" · ".join(word for word in words if word), *pieces, *told)
 
 
-def code(text: str) -> str:
-    """One line as a span of code that it cannot end."""
-    if not text.strip():
-        return "(none)"
-    fence = "`" * (_longest_run(text) + 1)
-    space = " " if len(fence) > 1 else ""
-    return f"{fence}{space}{text}{space}{fence}"
+def _given(call: ToolCall) -> list[str]:
+    command = input_text(call.input, COMMANDS)
+    if command is not None and len(call.input) == 1:
+        return _fence(clean_lines(command), "bash")
+    return _fence(labels.data(call.input), "text" if isinstance(call.input, str) else "json")
 
 
-def escaped(text: str) -> str:
-    """One line as plain words, whatever Markdown or HTML would make of it."""
-    return _PUNCTUATION.sub(lambda found: _ENTITIES.get(found[0]) or f"\\{found[0]}", text)
+def _diff(diff: Diff) -> str:
+    lines = [f"{SIGNS.get(line.kind, ' ')}{line.text}" for line in diff.lines]
+    more = [f"… ({diff.more} more lines)"] * (diff.more > 0)
+    return fenced(labels.shortened("\n".join([*lines, *more]), DIFF_CHARS), "diff")
 
 
-def _longest_run(text: str) -> int:
-    return max(map(len, _BACKTICKS.findall(text)), default=0)
+def _fence(text: str, language: str = "text") -> list[str]:
+    return [fenced(labels.shortened(text, FOLDED_CHARS), language)] if text.strip() else []

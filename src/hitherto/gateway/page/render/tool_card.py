@@ -13,19 +13,19 @@ from hitherto.gateway.page.render.code import Picture, highlight, highlight_file
 from hitherto.gateway.page.render.json_tree import Node, tree
 from hitherto.gateway.page.render.rows import Row
 from hitherto.model import Part, Resource, Text, ToolCall, ToolResult
-from hitherto.presentation.diffs import Diff, is_edit, of_call, of_result
-from hitherto.presentation.effort import bounded
+from hitherto.presentation.calls import (
+    COMMANDS,
+    PATHS,
+    asked_change,
+    call_summary,
+    changed_lines,
+    input_text,
+    made_change,
+)
+from hitherto.presentation.diffs import Diff, is_edit
 
-SUMMARY_CHARS = 200
 SHOWN_CHARS = 20_000
 JSON_CHARS = 100_000
-SUMMARY_INPUTS = (
-    "command", "cmd", "file_path", "filePath", "notebook_path", "path", "pattern", "query", "url", "uri", "description",
-    "subject", "prompt", "skill", "name",
-)  # fmt: skip
-"""Inputs that summarise a call; the first one given is used."""
-COMMANDS = ("command", "cmd")
-PATHS = ("file_path", "filePath", "notebook_path", "path")
 
 
 class ShownLine(NamedTuple):
@@ -84,14 +84,14 @@ class Card(NamedTuple):
 def card(call: ToolCall, output: Output | None, child: Row | None = None, folder: str | None = None) -> Card:
     """The card of a call. Its line shows paths relative to the folder of the session."""
     given = call.input if isinstance(call.input, dict) else {}
-    command = _text(given, COMMANDS)
-    asked = None if output is not None and output.diff is not None else _diff_of_call(given)
-    diff = None if asked is None else shown_diff(asked, _text(given, PATHS))
+    command = input_text(given, COMMANDS)
+    asked = None if output is not None and output.diff is not None else asked_change(given)
+    diff = None if asked is None else shown_diff(asked, input_text(given, PATHS))
     shown = {name for name in COMMANDS if command is not None}
     return Card(
         name=clean(call.name)[:100],
         kind=call.kind or "other",
-        summary=_summary(call, given, folder),
+        summary=call_summary(call, folder),
         command=None if command is None else Markup(highlight(clean_lines(command[:SHOWN_CHARS]), "bash")),  # noqa: S704 - escaped by the highlighter
         diff=diff,
         given=None if is_edit(call.input) else _given(call.input, shown),
@@ -103,10 +103,8 @@ def card(call: ToolCall, output: Output | None, child: Row | None = None, folder
 
 def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> Output:
     """The result, in the form that shows it best."""
-    made = _diff_of_result(result.output)
-    if made is not None and call is not None and is_edit(call.input) and not _is_placed(made):
-        made = None  # the call says the same
-    diff = None if made is None else shown_diff(made, _path_of(call))
+    made = made_change(call, result)
+    diff = None if made is None else shown_diff(made, input_text(call.input, PATHS) if call else None)
     said = "\n".join(_said(result.content))
     node = _parsed(said) if said.strip() else _given(result.output, set())
     more = max(0, len(said) - SHOWN_CHARS)
@@ -119,22 +117,6 @@ def output_of(result: ToolResult, anchor: str, call: ToolCall | None = None) -> 
         pictures=tuple(pictures(result.content)),
         more=0 if node is not None else more,
     )
-
-
-def _diff_of_call(given: Any) -> Diff | None:
-    return bounded(lambda: of_call(given), lambda: of_call(given, compare=False))
-
-
-def _diff_of_result(output: Any) -> Diff | None:
-    return bounded(lambda: of_result(output), lambda: of_result(output, compare=False))
-
-
-def _is_placed(diff: Diff) -> bool:
-    return any(line.number is not None for line in diff.lines)
-
-
-def _path_of(call: ToolCall | None) -> str | None:
-    return _text(call.input, PATHS) if call is not None and isinstance(call.input, dict) else None
 
 
 def shown_diff(diff: Diff, path: str | None) -> ShownDiff:
@@ -152,25 +134,13 @@ def shown_diff(diff: Diff, path: str | None) -> ShownDiff:
 
 
 def _changed(diff: ShownDiff | None) -> str:
-    """How many lines were added and removed: `+8 −6`; empty if that is not known."""
-    if diff is None or diff.more:
-        return ""
-    kinds = [line.kind for line in diff.lines]
-    added, removed = kinds.count("added"), kinds.count("removed")
-    return " ".join([*[f"+{added}"] * (added > 0), *[f"−{removed}"] * (removed > 0)])
-
-
-def _summary(call: ToolCall, given: dict[str, Any], folder: str | None) -> str:
-    summary = (call.title or _text(given, SUMMARY_INPUTS) or "")[: 4 * SUMMARY_CHARS]
-    if folder and len(folder) > 1:
-        summary = summary.replace(f"{folder.rstrip('/')}/", "")
-    line = clean(summary[: 2 * SUMMARY_CHARS]).strip().removeprefix(f"{call.name} ")
-    return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
+    """How many lines were added and removed; empty if that is not known."""
+    return "" if diff is None or diff.more else changed_lines([line.kind for line in diff.lines])
 
 
 def _output_text(said: str, call: ToolCall | None) -> Markup:
     given = call.input if call is not None and isinstance(call.input, dict) else {}
-    path = _text(given, PATHS) if call is not None and call.kind == "read" else None
+    path = input_text(given, PATHS) if call is not None and call.kind == "read" else None
     if path is None or "\x1b" in said:
         return coloured(said)
     return Markup(highlight_file(clean_lines(said), path))  # noqa: S704 - escaped by the highlighter
@@ -199,9 +169,3 @@ def _parsed(said: str) -> Node | None:
 
 def _said(content: tuple[Part, ...]) -> list[str]:
     return [part.text for part in content if isinstance(part, Text | Resource) and isinstance(part.text, str)]
-
-
-def _text(given: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    return next(
-        (value for name in names if isinstance(value := given.get(name), str) and value.strip()), None
-    )
