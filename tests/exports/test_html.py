@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitherto.exports import sanitized_html
+from hitherto.exports.html import MOST_STEPS
 from hitherto.exports.sanitized_html import rendered
-from hitherto.model import Image
-from tests.support.hostile_sessions import page
+from hitherto.model import Entry, Image, Part, Role, Text, ToolCall, ToolResult
+from tests.support.hostile_sessions import entry, page, written
 from tests.support.hostile_texts import HOSTILE, MARKDOWN, MARKUP, PAYLOADS, TERMINAL
 
 ALLOWED = {
@@ -34,12 +35,14 @@ ALLOWED = {
     ),
     *("h1", "h2", "h4", "h5", "h6", "p", "pre", "code", "em", "strong", "del", "s", "br", "hr", "blockquote"),
     *("ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td"),
-    *("a", "img", "details", "summary"),
+    *("a", "img", "details", "summary", "nav", "ins"),
 }
 ATTRIBUTES = {
     "html": {"lang"},
     "meta": {"charset", "http-equiv", "content", "name"},
-    "article": {"class"},
+    "article": {"class", "id"},
+    "details": {"class"},
+    "nav": {"aria-label"},
     "div": {"class"},
     "p": {"class"},
     "a": {"href", "rel"},
@@ -48,7 +51,8 @@ ATTRIBUTES = {
 }
 PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*")
 LINK = re.compile(r"(?:https?://|mailto:)[^\x00-\x20]*")
-CLASSES = {"user", "assistant", "system", "tool", "summary", "said", "note"}
+CLASSES = {"user", "assistant", "system", "tool", "summary", "said", "note", "work", "step"}
+PLACE = re.compile(r"#m\d+")
 
 
 class Page(HTMLParser):
@@ -59,6 +63,7 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.complaints: list[str] = []
         self.links: list[str] = []
+        self.places: list[str] = []
         self.feed(text)
         self.close()
 
@@ -67,7 +72,11 @@ class Page(HTMLParser):
         given = dict(attrs)
         if tag not in ALLOWED or not set(given) <= ATTRIBUTES.get(tag, set()) or len(given) != len(attrs):
             self.complaints.append(f"{tag} {attrs}")
-        if tag == "a" and "href" in given:
+        if tag == "a" and "nav" in self.tags:  # the outline, which is the last thing in the file
+            self.places.append(given["href"] or "")
+            if not PLACE.fullmatch(given["href"] or ""):
+                self.complaints.append(f"place {attrs}")
+        elif tag == "a" and "href" in given:
             self.links.append(given["href"] or "")
             if not LINK.fullmatch(given["href"] or "") or "noopener" not in (given.get("rel") or ""):
                 self.complaints.append(f"link {attrs}")
@@ -80,21 +89,21 @@ class Page(HTMLParser):
         self.complaints.append(f"comment {data}")
 
 
-def checked(text: str) -> Page:
+def checked(text: str, articles: int = 3) -> Page:
     """The page, in which nothing can do anything."""
     found = Page(text)
     assert found.complaints == []
     assert (found.tags.count("title"), found.tags.count("style"), found.tags.count("meta")) == (1, 1, 4)
-    assert found.tags.count("article") == text.count("</article>") == 3
+    assert found.tags.count("article") == text.count("</article>") == articles
     assert found.tags.count("h1") == 1
-    assert found.tags.count("h2") == 4
+    assert found.tags.count("h2") == articles + 1
     return found
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
 def test_a_hostile_text_does_nothing_wherever_it_stands(text: str, role: str) -> None:
-    checked(page("html", text, role=role))  # type: ignore[arg-type]
+    checked(page("html", text, role=role), 3 if role == "user" else 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", PAYLOADS[len(HOSTILE) :])
@@ -194,3 +203,54 @@ def test_the_corpus_is_as_large_as_it_says(format: str) -> None:
     assert len(set(PAYLOADS)) >= 200
     assert page(format, "needle", said=()).count("needle") >= 8  # fields of the session and of its entries
     assert page(format, "needle").count("needle") >= 40
+
+
+def test_a_turn_is_a_prompt_one_line_that_unfolds_and_the_answer() -> None:
+    def says(role: Role, text: str, *parts: Part) -> Entry:
+        return entry("x", role, (Text(text=text), *parts))
+
+    edit = ToolCall(
+        id="1", name="Edit", input={"file_path": "a.py", "old_string": "<old>", "new_string": "new"}
+    )
+    shown = written(
+        "html",
+        [
+            says("user", "the prompt"),
+            says("assistant", "on my way", edit, ToolCall(id="2", name="Bash", input={"command": "make"})),
+            entry("x", "tool", (ToolResult(id="1", output={}), ToolResult(id="2", is_error=True))),
+            says("assistant", "the answer"),
+            says("user", "another prompt"),
+            says("assistant", "another answer"),
+        ],
+    )
+    checked(shown, 4)
+    main = shown[shown.index("<main>") : shown.index("</main>")]
+    order = [
+        "the prompt",
+        "2 steps · 1 edit · 1 failed",
+        "on my way",
+        "<strong>Edit</strong> a.py <small>· +1 −1</small>",
+    ]
+    order += [
+        "<del>-&lt;old&gt;</del>",
+        "<ins>+new</ins>",
+        "<strong>Bash</strong> make <small>· failed</small>",
+    ]
+    order += ["</details></div>\n</details>", "the answer", "another prompt", "another answer"]
+    places = [main.index(each) for each in order]
+    assert places == sorted(places)
+    assert Page(shown).places == ["#m1", "#m5"]
+    assert all(f'id="{place[1:]}"' in main for place in Page(shown).places)
+
+
+def test_a_turn_without_end_is_written_in_stretches() -> None:
+    calls = [
+        entry("x", "assistant", (ToolCall(id=f"{at}", name="t"), ToolResult(id=f"{at}")))
+        for at in range(MOST_STEPS + 1)
+    ]
+    shown = written("html", calls)
+    assert (shown.count('<details class="work">'), f"{MOST_STEPS} steps" in shown, "1 step<" in shown) == (
+        2,
+        True,
+        True,
+    )

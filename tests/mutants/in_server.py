@@ -138,6 +138,20 @@ MUTANTS = (
         "tests/exports/test_markdown.py::test_results_stand_with_their_calls_and_a_speaker_has_one_heading",
     ),
     mutant(
+        "html-outline-leads-nowhere",
+        "exports/html.py",
+        'href="#m{number}"',
+        'href="#m0{number}"',
+        "tests/exports/test_html.py::test_a_turn_is_a_prompt_one_line_that_unfolds_and_the_answer",
+    ),
+    mutant(
+        "html-turn-waits-for-its-end",
+        "exports/html.py",
+        ">= MOST_STEPS else",
+        ">= 10 * MOST_STEPS else",
+        "tests/exports/test_html.py::test_a_turn_without_end_is_written_in_stretches",
+    ),
+    mutant(
         "turns-count-failures-as-edits",
         "gateway/page/render/transcript.py",
         "_changes_file(call) and not bad",

@@ -9,29 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from hitherto.clean_text import clean, clean_lines
+from hitherto.clean_text import clean_lines
 from hitherto.exports.facts import replacement, session_facts, session_title
 from hitherto.exports.format import About, Writer
 from hitherto.exports.lines import Replaced
 from hitherto.exports.paired import Message, Pairing
 from hitherto.exports.safe_markdown import code, escaped, fenced, safe_markdown
+from hitherto.exports.steps import diff_lines, step
 from hitherto.model import Entry, Part, Plan, Resource, Text, Thought, ToolCall, ToolResult
 from hitherto.presentation import formats, labels
-from hitherto.presentation.calls import (
-    COMMANDS,
-    asked_change,
-    call_summary,
-    changed_lines,
-    input_text,
-    made_change,
-)
 from hitherto.presentation.diffs import Diff
 
 FOLDED_CHARS = 2_000
 DIFF_CHARS = 20_000
-NAME_CHARS = 100
-SIGNS = {"added": "+", "removed": "-", "place": ""}
-"""How lines of a diff begin; others begin with a space."""
 
 
 class Markdown(Writer):
@@ -113,29 +103,15 @@ def folded(name: str, *pieces: str) -> str:
 
 def _call(call: ToolCall, result: ToolResult | None, folder: str | None) -> str:
     """A call and its result, as one line that unfolds."""
-    made = made_change(call, result) if result is not None else None
-    change = made or asked_change(call.input)
-    failed = "failed" if result is not None and result.is_error else ""
-    counts = changed_lines([line.kind for line in change.lines]) if change and not change.more else ""
-    name = clean(call.name[:NAME_CHARS])
-    words = [f"{name} {call_summary(call, folder)}".strip() or "Tool call", counts, failed]
-    pieces = [_diff(change)] if change else _given(call)
-    said = "" if result is None else labels.result_text(result)
-    told = [] if made is not None and result is not None and not result.content else _fence(said)
-    return folded(" · ".join(word for word in words if word), *pieces, *told)
-
-
-def _given(call: ToolCall) -> list[str]:
-    command = input_text(call.input, COMMANDS)
-    if command is not None and len(call.input) == 1:
-        return _fence(clean_lines(command), "bash")
-    return _fence(labels.data(call.input), "text" if isinstance(call.input, str) else "json")
+    shown = step(call, result, folder)
+    line = " · ".join([f"{shown.name} {shown.summary}".strip(), *shown.notes])
+    change = [_diff(shown.change)] if shown.change else []
+    return folded(line, *change, *_fence(shown.given, shown.language), *_fence(shown.output))
 
 
 def _diff(diff: Diff) -> str:
-    lines = [f"{SIGNS.get(line.kind, ' ')}{line.text}" for line in diff.lines]
-    more = [f"… ({diff.more} more lines)"] * (diff.more > 0)
-    return fenced(labels.shortened("\n".join([*lines, *more]), DIFF_CHARS), "diff")
+    text = "\n".join(text for _, text in diff_lines(diff))
+    return fenced(labels.shortened(text, DIFF_CHARS), "diff")
 
 
 def _fence(text: str, language: str = "text") -> list[str]:

@@ -456,7 +456,14 @@ async def test_a_context_that_nears_the_window_is_made_smaller_before_the_turn(
     await ask_once(sessions, ann, session.id, engine, "The first question")
     watcher = Watcher()
     await ask_once(sessions, ann, session.id, engine, "The second question", emit=watcher)
-    assert [type(update) for update in watcher.seen] == [Stored, Compacting, Compacting, Compacted, Said, Stored]
+    assert [type(update) for update in watcher.seen] == [
+        Stored,
+        Compacting,
+        Compacting,
+        Compacted,
+        Said,
+        Stored,
+    ]
     summary, asked = engine.turns[1].history
     assert summary.role == "system"
     assert "The first question" in await joined(summary)
