@@ -32,7 +32,8 @@ async def run(sessions: Sessions, out: Output, *, session: str, target: str, who
     if not whole:
         report_change(out, "Moved", await sessions.move(LOCAL, await named_session(sessions, session), new))
         return
-    moved = await sessions.catalog.move_folder(LOCAL, folder(session), new)
+    # A server is not told that the old name leads to the new one: its folders are not those of this machine.
+    moved = await sessions.catalog.move_folder(LOCAL, folder(session), new, is_gone=sessions.is_here)
     if out.json:
         out.document({"moved": moved, "from": folder(session), "to": new})
     else:
