@@ -31,6 +31,9 @@ INTERRUPT, END = "\x03", "\x04"
 ASKING = {"> ": "> ", "… ": "… ", "ever: ": QUESTION}
 # How the line editor moves past the space at the end of a question: to the left, then one more to the right.
 LAST_SPACE = re.compile("(?:\x08|\x1b\\[[0-9]+D)\x1b\\[[0-9]+C")
+WORKING = "Working…"
+# The sign that a turn runs, and how it goes.
+SIGN = re.compile(f"(?:\x1b\\[2m)?  (?:{WORKING}|Writing… [0-9]+ lines)(?:\x1b\\[0m)?\r\x1b\\[K")
 # What the line editor itself writes.
 EDITING = re.compile("\x1b\\[(?:\\?(?:1|7|12|25|2004)[hl]|[0-9]*[ABCDJKP])|[\x07\x08\r]")
 
@@ -51,15 +54,20 @@ def titled(here: Shell) -> str:
 
 
 def chat(
-    shell: Shell, *arguments: str, typed: Sequence[tuple[str, str]], columns: int = 120, **env: str
+    shell: Shell,
+    *arguments: str,
+    typed: Sequence[tuple[str, str]],
+    meanwhile: Sequence[str] = (),
+    columns: int = 120,
+    **env: str,
 ) -> Done:
-    """A conversation at a terminal. Each is typed when what is before it has appeared, and then, unless it is ^C, a
-    prompt or a question: a line editor does not see what was typed before."""
+    """A conversation at a terminal. Each is typed when what is before it has appeared, and then, unless it is ^C or
+    that is in `meanwhile`, a prompt or a question. Signs that are gone are not in what it said."""
     steps: list[tuple[str, str]] = []
     for appears, keys in typed:
         if appears in ASKING:
             steps.append((waiting(appears), keys))
-        elif keys == INTERRUPT:
+        elif keys == INTERRUPT or appears in meanwhile:
             steps.append((appears, keys))
         else:
             steps += [(appears, ""), (waiting("> "), keys)]
@@ -69,7 +77,7 @@ def chat(
         if name.startswith(("ANTHROPIC_", "OPENAI_", "HITHERTO_M"))
     }
     done = shell.terminal("chat", *arguments, answers=steps, columns=columns, env={**variables, **env})
-    return Done(done.code, EDITING.sub("", LAST_SPACE.sub(" ", done.out)))
+    return Done(done.code, EDITING.sub("", LAST_SPACE.sub(" ", SIGN.sub("", done.out))))
 
 
 def waiting(question: str) -> str:
@@ -128,16 +136,49 @@ def test_a_session_goes_on_after_its_last_messages_and_recalls_its_prompts(
 def test_an_interrupt_cancels_the_turn_and_the_next_prompt_works(
     here: Shell, provider: Provider, titled: str
 ) -> None:
-    provider.script(["half an ans", PAUSE, "wer"])
+    half = "Half of it.\n\nAn ans"
+    provider.script([half, PAUSE, "wer"])
     done = chat(
         here,
         titled,
-        typed=[("> ", "Hi.\r"), ("half an ans", INTERRUPT), ("cancelled", "Go on.\r"), ("Noted.", END)],
+        typed=[("> ", "Hi.\r"), ("Half of it.", INTERRUPT), ("cancelled", "Go on.\r"), ("Noted.", END)],
     )
     assert done.code == 0
     assert provider.left.is_set()
-    assert texts_of(here, titled) == ["Hi.", "half an ans", "Go on.", "Noted."]
-    assert asked(provider) == ["Hi.", "half an ans", "Go on."]
+    assert "  Half of it.\n\n  An ans\ncancelled\n" in plain(done.out)
+    assert texts_of(here, titled) == ["Hi.", half, "Go on.", "Noted."]
+    assert asked(provider) == ["Hi.", half, "Go on."]
+
+
+def test_a_turn_shows_at_once_that_it_runs_and_what_is_typed_meanwhile_is_for_the_next_prompt(
+    here: Shell, provider: Provider, titled: str
+) -> None:
+    provider.otherwise = lambda body: ["Noted."] if "Why not?" in str(body["messages"][-1]) else [PAUSE]
+    typed = [
+        ("> ", "Hi.\r"),
+        (WORKING, f"Whyy{BACKSPACE} not?{LEFT}\r{INTERRUPT}"),
+        ("Why not?", "\r"),
+        ("Noted.", END),
+    ]
+    done = chat(here, titled, typed=typed, meanwhile=(WORKING, "Why not?"))
+    shown = plain(done.out)
+    assert "> Hi.\ncancelled\n\n> Why not?" in shown
+    assert "> Why not?\n  Noted.\n\n" in shown
+    assert asked(provider)[-1] == "Why not?"
+
+
+def test_an_answer_is_rendered_block_by_block_and_in_a_pipe_it_is_as_it_was_written(
+    here: Shell, provider: Provider, titled: str
+) -> None:
+    written = "## Steps\n\nDo **this**:\n\n- one\n- two\n\n```python\nprint(1)\n\nprint(2)\n```\nThe `end`."
+    provider.script([*written], [*written])
+    rendered = plain(chat(here, titled, typed=[("> ", "How?\r"), ("end", END)]).out)
+    assert (
+        "  Steps\n\n  Do this:\n\n   • one\n   • two\n\n   print(1)\n\n   print(2)\n\n  The end.\n"
+        in rendered
+    )
+    piped = here.ok("chat", titled, stdin="How?\n").out
+    assert piped == "".join(f"  {line}".rstrip() + "\n" for line in written.split("\n"))
 
 
 def test_an_interrupt_throws_a_line_away_and_twice_at_an_empty_one_leaves(

@@ -107,7 +107,7 @@ async def _typed(chat: ChatSession) -> str | None:
     warned = not chat.lines.interactive
     while True:
         try:
-            line = await chat.line(MORE if lines else PROMPT)
+            line = await chat.line(MORE if lines else PROMPT, kept=True)
         except Interrupted as interrupt:
             if interrupt.empty and not lines:
                 if warned:

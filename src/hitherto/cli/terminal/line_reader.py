@@ -6,16 +6,22 @@ Reading waits in the event loop, so that answers, servers and titles continue wh
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
+import termios
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hitherto.cli.terminal import input as terminal_input
+from hitherto.cli.terminal.output import clean_lines
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+
+BACKSPACE = "\x7f"
+TYPED_BYTES = 65_536
 
 
 class Interrupted(Exception):
@@ -29,7 +35,7 @@ class Interrupted(Exception):
 class _Source(Protocol):
     """Where lines come from."""
 
-    async def read(self, prompt: str) -> str | None:
+    async def read(self, prompt: str, *, kept: bool) -> str | None:
         """The next line; None at the end. Raises `Interrupted`."""
 
     def interrupt(self) -> None:
@@ -37,6 +43,9 @@ class _Source(Protocol):
 
     def remember(self, text: str) -> None:
         """Offer a text again to a user who looks for earlier ones."""
+
+    def unseen(self) -> AbstractContextManager[None]:
+        """Show nothing of what is typed, but keep it."""
 
 
 class LineReader:
@@ -57,20 +66,25 @@ class LineReader:
         with terminal_input.cancelling(self._interrupt) as self._rearm:
             yield
 
-    async def line(self, prompt: str) -> str | None:
-        """The next line; None at the end of input. Raises `Interrupted` for ^C."""
+    async def line(self, prompt: str, *, kept: bool = False) -> str | None:
+        """The next line; None at the end of input. Raises `Interrupted` for ^C. With `kept`, the line begins with what was typed
+        unseen; a question never does."""
         if self._interrupted:  # between two lines
             self._heed()
             raise Interrupted(empty=True)
         with self.cancelling(self._source.interrupt):
             try:
-                return await self._source.read(prompt)
+                return await self._source.read(prompt, kept=kept)
             except (EOFError, OSError):  # the terminal is gone
                 return None
 
     def remember(self, text: str) -> None:
         """Offer a text again to a user who looks for earlier ones."""
         self._source.remember(text)
+
+    def unseen(self) -> AbstractContextManager[None]:
+        """Show nothing of what is typed, but keep it for the next line. ^C is heard."""
+        return self._source.unseen()
 
     @contextmanager
     def cancelling(self, cancel: Callable[[], object]) -> Iterator[None]:
@@ -101,7 +115,7 @@ class _Stdin:
         self._next: asyncio.Task[bytes | None] | None = None
         self._interrupts = asyncio.Event()
 
-    async def read(self, prompt: str) -> str | None:
+    async def read(self, prompt: str, *, kept: bool) -> str | None:  # noqa: ARG002 - the terminal keeps it
         self._write(prompt)
         self._interrupts.clear()
         if self._next is None:
@@ -123,6 +137,10 @@ class _Stdin:
     def remember(self, text: str) -> None:
         """Nobody can look for it here."""
 
+    def unseen(self) -> AbstractContextManager[None]:
+        """The terminal, if there is one, stays as it is."""
+        return nullcontext()
+
     async def _read(self) -> bytes | None:
         return await anext(self._lines, None)
 
@@ -141,12 +159,17 @@ class _Editor:
 
     def __init__(self, session: PromptSession[str], remember: Callable[[str], None]) -> None:
         self._session, self.remember = session, remember
+        self._is_unseen = False
+        self._kept = ""
 
-    async def read(self, prompt: str) -> str | None:
+    async def read(self, prompt: str, *, kept: bool) -> str | None:
+        if self._is_unseen:
+            self._keep_typed()
+        begun, self._kept = (self._kept, "") if kept else ("", self._kept)
         with _wakeup_kept():
             try:
                 return await self._session.prompt_async(
-                    prompt, handle_sigint=False, set_exception_handler=False
+                    prompt, default=begun, handle_sigint=False, set_exception_handler=False
                 )
             except _ThrownAway:
                 raise Interrupted(empty=not self._session.default_buffer.text) from None
@@ -155,6 +178,42 @@ class _Editor:
         app = self._session.app
         if app.is_running and not app.is_done:
             app.key_processor.send_sigint()
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        terminal = sys.stdin.fileno()
+        before = termios.tcgetattr(terminal)
+        termios.tcsetattr(terminal, termios.TCSANOW, _unseen_mode(before))
+        self._is_unseen = True
+        try:
+            yield
+        finally:
+            self._is_unseen = False
+            with suppress(OSError, termios.error):  # the terminal is gone
+                self._keep_typed()
+                termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+    def _keep_typed(self) -> None:
+        """Read what was typed: it must not answer a question that was not asked yet."""
+        typed = os.read(sys.stdin.fileno(), TYPED_BYTES).decode(errors="ignore")
+        self._kept = _typed_text(self._kept + typed)
+
+
+def _unseen_mode(mode: list[Any]) -> list[Any]:
+    """No echo, reads that do not wait, and ^C that throws away nothing of what was typed."""
+    input_, output, control, local, in_speed, out_speed, characters = mode
+    local = local & ~(termios.ECHO | termios.ICANON) | termios.NOFLSH
+    characters = [*characters]
+    characters[termios.VMIN] = characters[termios.VTIME] = 0
+    return [input_, output, control, local, in_speed, out_speed, characters]
+
+
+def _typed_text(typed: str) -> str:
+    """The text that the keys have typed: backspace removes a character, other keys that write nothing are dropped."""
+    text = ""
+    for key in typed:
+        text = text[:-1] if key == BACKSPACE else text + key
+    return clean_lines(text).strip("\n")
 
 
 def _editor() -> _Editor | None:

@@ -49,9 +49,15 @@ def write_markdown(out: Output, text: str) -> None:
     console = out.console
     rendered = Markdown(shown, code_theme=THEME, hyperlinks=False)
     width = max(1, console.width - len(INDENT))
-    for line in console.render_lines(rendered, console.options.update_width(width), pad=False):
-        said = _without_end(line)
-        out.draw_line(Segments([Segment(INDENT), *said] if said else []))
+    lines = console.render_lines(rendered, console.options.update_width(width), pad=False)
+    for line in _without_edges([_without_end(line) for line in lines]):
+        out.draw_line(Segments([Segment(INDENT), *line] if line else []))
+
+
+def _without_edges(lines: list[list[Segment]]) -> list[list[Segment]]:
+    """The lines without empty ones above and below."""
+    said = [place for place, line in enumerate(lines) if line]
+    return lines[said[0] : said[-1] + 1] if said else []
 
 
 def _without_end(line: list[Segment]) -> list[Segment]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Self
 
 from hitherto.cli.options.turn import TurnOptions
@@ -37,6 +38,7 @@ class ChatSession:
         self._screen = Screen(out)
         self._printer = UpdatePrinter(self._screen)
         self._deferred: list[Update] | None = None
+        self._runs = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -44,11 +46,12 @@ class ChatSession:
     async def __aexit__(self, *error: object) -> None:
         await self._opening.aclose()
 
-    async def line(self, prompt: str) -> str | None:
-        """The next typed line; notices that arrive meanwhile are shown afterwards."""
+    async def line(self, prompt: str, *, kept: bool = False) -> str | None:
+        """The next typed line, with `kept` after what was typed during the last turn; notices that arrive meanwhile are shown
+        afterwards."""
         self._deferred = []
         try:
-            return await self.lines.line(prompt)
+            return await self.lines.line(prompt, kept=kept)
         finally:
             deferred, self._deferred = self._deferred, None
             for update in deferred:
@@ -65,13 +68,31 @@ class ChatSession:
         """Run a prompt; returns its exit code."""
         prompts.prompt_text(text)
         self.lines.remember(clean_lines(text))
-        opened = await prompts.cancellable(self._open(), self.lines.cancelling)
-        if opened is None:
-            return self._report_outcome(prompts.NOTHING)
+        with self._working():
+            # All of it: ^C may come when the session was just opened and the turn has not begun.
+            outcome = await prompts.cancellable(self._run(text), self.lines.cancelling)
+        return self._report_outcome(outcome or prompts.NOTHING)
+
+    async def _run(self, text: str) -> Outcome:
+        opened = await self._open()
         ask = asking(self._answer, self._question) if self.lines.interactive else None
-        return self._report_outcome(
-            await prompts.run_prompt(opened, text, self.choices, ask, self._show, self.lines.cancelling)
-        )
+        return await prompts.run_prompt(opened, text, self.choices, ask, self._show, self.lines.cancelling)
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """While a turn runs, a sign on the terminal says so, and typing is hidden."""
+        with self.lines.unseen():
+            self._runs = True
+            self._show_sign()
+            try:
+                yield
+            finally:
+                self._runs = False
+                self._screen.pause()
+
+    def _show_sign(self) -> None:
+        if self._runs and self._deferred is None:
+            self._screen.show_sign()
 
     async def change_session(self, session: Session) -> None:
         """Continue in another session."""
@@ -99,6 +120,7 @@ class ChatSession:
             self.context = update
         if not self.out.json:
             self._printer(update)
+            self._show_sign()
 
     def _report(self, update: Update) -> None:
         if self._deferred is not None:
@@ -114,6 +136,8 @@ class ChatSession:
             if self._opened is not None:
                 self._opened.cancel()
             return None
+        finally:
+            self._show_sign()
 
     def _question(self, styled: Styled) -> None:
         self._screen.pause()

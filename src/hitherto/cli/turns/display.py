@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 from hitherto.cli.terminal import diffs
 from hitherto.cli.terminal.entries import MARK_STYLE, Styled, lines_of, one_line, write_indented
 from hitherto.cli.terminal.output import Output, clean, plain_console
-from hitherto.cli.turns.stream_text import MARGIN, Cleaner, Margin
+from hitherto.cli.terminal.transcript import write_markdown
+from hitherto.cli.turns.stream_text import MARGIN, Blocks, Cleaner, Margin
 from hitherto.engine import Notice
 from hitherto.model import Entry, Part, Text, Thought, ToolCall, ToolResult
 from hitherto.updates import Compacted, Said, Stored, Update
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 THOUGHT = "dim italic"
+ERASE_LINE = "\r\x1b[K"
 
 
 class _Flow:
@@ -49,24 +51,63 @@ class _Flow:
 
 
 class Screen(_Flow):
-    """Everything on stdout, indented, so that no message can imitate a question of the program."""
+    """Everything on stdout, indented, so that no message can imitate a question of the program.
+
+    On a terminal, each block of an answer is drawn when it is whole: nothing that is on the screen changes or comes twice.
+    """
 
     def __init__(self, out: Output) -> None:
         super().__init__()
         self._out = out
         self._margin = Margin(_cells if out.terminal else len)
+        self._blocks = Blocks()
+        self._answered = False
+        self._sign = ""
 
     def line(self, styled: Styled) -> None:
         self.pause()
         write_indented(self._out, styled)
 
+    def pause(self) -> None:
+        super().pause()
+        self._draw(self._blocks.rest())
+        self._answered = False
+        self._hide_sign()
+
+    def show_sign(self) -> None:
+        """Say that a turn runs, below everything else, until something is shown."""
+        lines = self._blocks.lines
+        sign = f"Writing… {lines} lines" if lines > 1 else "Working…"
+        if not self._out.terminal or self._out.console.is_dumb_terminal or not self._margin.at_start:
+            return
+        if sign != self._sign:
+            self._hide_sign()
+            _styled(self._out.console, MARGIN + sign, "dim")
+            self._sign = sign
+
+    def _hide_sign(self) -> None:
+        if self._sign:
+            self._out.console.file.write(ERASE_LINE)
+            self._sign = ""
+
     def _write(self, text: str) -> None:
         if not self._out.terminal:
             sys.stdout.write(self._margin.set(text))
             sys.stdout.flush()
-            return
-        set_text = self._margin.set(text, self._out.console.width - 1)
-        _styled(self._out.console, set_text, THOUGHT if self._thought else "")
+        elif self._thought:
+            self._hide_sign()
+            _styled(self._out.console, self._margin.set(text, self._out.console.width - 1), THOUGHT)
+        else:
+            for block in self._blocks.add(text):
+                self._draw(block)
+
+    def _draw(self, block: str) -> None:
+        if block.strip():
+            self._hide_sign()
+            if self._answered:
+                self._out.line("")
+            write_markdown(self._out, block)
+            self._answered = True
 
 
 class Streams(_Flow):

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from hitherto.cli.terminal.output import clean_lines
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 MARGIN = "  "
 TAB = 4
@@ -20,6 +26,9 @@ _BEGUN = re.compile(
     "|\r"
     ")\\Z"
 )
+CLOSED_BY_A_BLANK_LINE = frozenset({"paragraph_open", "heading_open", "table_open"})
+LONG = 2_000
+"""Text of a block that is longer is looked at again when it has grown by an eighth, not at each line."""
 _RUNS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
@@ -102,3 +111,49 @@ class Margin:
     def _broken(self) -> str:
         self._column = 0
         return "\n"
+
+
+class Blocks:
+    """Divides Markdown that arrives in pieces into blocks, each of which is given when nothing can be added to it."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._enough = 0
+
+    @property
+    def lines(self) -> int:
+        """How many lines wait for the end of their block."""
+        return self._text.count("\n")
+
+    def add(self, piece: str) -> list[str]:
+        """The blocks that are whole with the next piece."""
+        self._text += piece
+        if "\n" not in piece or len(self._text) < self._enough:
+            return []
+        lines, starts = self._text.split("\n"), self._starts()
+        blocks = ["\n".join(lines[start:end]) for start, end in pairwise(starts)]
+        self._text = "\n".join(lines[starts[-1] :]) if starts else self._text
+        self._enough = len(self._text) * 9 // 8 if len(self._text) > LONG else 0
+        return blocks
+
+    def rest(self) -> str:
+        """What is left at the end of the message."""
+        text, self._text, self._enough = self._text, "", 0
+        return text
+
+    def _starts(self) -> list[int]:
+        """The lines at which blocks start; the last is the first that may not be whole. The rest of a line could change what
+        it means, so only whole lines are looked at."""
+        whole = self._text[: self._text.rindex("\n") + 1]
+        tokens = self._parser.parse(whole)
+        tops = [(token.map[0], token.type) for token in tokens if token.level == 0 and token.map]
+        starts = [start for start, _ in tops]
+        if tops and tops[-1][1] in CLOSED_BY_A_BLANK_LINE and whole.endswith("\n\n"):
+            starts.append(self.lines)
+        return starts
+
+    @cached_property
+    def _parser(self) -> MarkdownIt:
+        from markdown_it import MarkdownIt
+
+        return MarkdownIt().enable("table")
