@@ -198,6 +198,12 @@ def test_nothing_in_a_page_commands_a_terminal_or_turns_the_text(text: str) -> N
 
 
 @pytest.mark.parametrize("format", ["html", "markdown"])
+def test_what_turns_the_text_is_not_there_by_its_number_either(format: str) -> None:
+    shown = page(format, "a&#x202e;b &#8203;c &rlm;d **&#x2066;e**", said=None)
+    assert not re.search("[\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]", shown)
+
+
+@pytest.mark.parametrize("format", ["html", "markdown"])
 def test_the_corpus_is_as_large_as_it_says(format: str) -> None:
     assert len(set(HOSTILE)) == len(MARKUP) + len(MARKDOWN) + len(TERMINAL) > 60
     assert len(set(PAYLOADS)) >= 200

@@ -115,4 +115,5 @@ def _diff(diff: Diff) -> str:
 
 
 def _fence(text: str, language: str = "text") -> list[str]:
-    return [fenced(labels.shortened(text, FOLDED_CHARS), language)] if text.strip() else []
+    shown = labels.shortened(text.rstrip("\n"), FOLDED_CHARS)
+    return [fenced(shown, language)] if text.strip() else []

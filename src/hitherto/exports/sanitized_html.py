@@ -13,6 +13,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from hitherto.clean_text import clean_lines
 from hitherto.presentation.effort import bounded
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def _as_it_is(text: str) -> str:
 
 
 def _rendered(text: str, highlight: Highlight | None) -> str:
-    html = _filtered(_parser(highlight).render(text), highlight)
+    # What the text names by its number, such as what turns its direction, is a character only now.
+    html = _filtered(clean_lines(_parser(highlight).render(text)), highlight)
     return _TASK.sub(_box, html) if "<li>" in html else html
 
 
