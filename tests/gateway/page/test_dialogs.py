@@ -203,7 +203,9 @@ async def test_the_command_that_goes_on_elsewhere_is_copied(
     line = f"cd '/home/ann/my code' && claude --resume {uuid}"
     assert await page.evaluate("navigator.clipboard.readText()") == line
     await visitor.go(f"/resume?session={own}")  # by itself it is a page
-    await expect(page.get_by_label("Command")).to_have_text(f"cd '/home/ann/my code' && hitherto chat {own}")
+    await expect(page.get_by_role("region", name="Command")).to_have_text(
+        f"cd '/home/ann/my code' && hitherto chat {own}"
+    )
     await page.get_by_role("button", name="Close").click()
     await page.wait_for_url(f"{visitor.base}/s/{own}")
 

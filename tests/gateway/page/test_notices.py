@@ -48,7 +48,7 @@ async def test_letters_choose_in_a_list_of_choices_as_everywhere(
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     made = await begun(kept, ann, "Talk", "hello")
-    visitor = await enter(f"/s/{made}")
+    visitor = await enter(f"/s/{made}", viewport={"width": 1600, "height": 800})
     kind = visitor.page.get_by_label("Jump to")
     await kind.focus()
     await kind.press("f")

@@ -57,7 +57,7 @@ async def test_each_sees_what_the_others_say_ask_and_change(
         await expect(page.locator(".asking")).to_have_count(0)
         await expect(page.locator("#feed > article").last).to_contain_text("Over.")
 
-    await one.page.get_by_label("Actions").click()
+    await one.page.locator("#acts").get_by_label("Actions").click()
     await one.page.get_by_role("button", name="Rename").click()
     await one.page.get_by_role("textbox", name="Title").fill("Ours")
     await one.page.keyboard.press("Enter")

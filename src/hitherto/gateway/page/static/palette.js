@@ -59,11 +59,19 @@ function move(step) {
 
 const matches = (words, text) => words.every((word) => text.toLowerCase().includes(word));
 
+const lastWord = (text) => text.split(/\s/).at(-1);
+
+// The begun word becomes the filter; the box may hold more by now than when the list was made.
+function completed(text, field) {
+  const last = lastWord(text), begun = field.startsWith(last.toLowerCase());
+  return (begun ? text.slice(0, text.length - last.length) : `${text} `) + field + (field.endsWith(":") ? "" : " ");
+}
+
 function showFilters(text) {
-  const last = text.split(/\s/).at(-1).toLowerCase();
+  const last = lastWord(text).toLowerCase();
   for (const field of FIELDS.filter((each) => !text || (last && each.startsWith(last) && each !== last))) {
     option("Filter", field, () => {
-      box.value = box.value.slice(0, box.value.length - last.length) + field + (field.endsWith(":") ? "" : " ");
+      box.value = completed(box.value, field);
       box.focus();
       find();
       return true;
