@@ -8,8 +8,10 @@ from hitherto.model import LOCAL, Session
 from hitherto.service import Sessions
 from tests.claude import transcripts
 from tests.cli.shell import Shell, plain
+from tests.support.repositories import repository
 
 DOWN, ESCAPE, TAB, TAGS, KEYS, READ = "\x1b[B", "\x1b", "\t", "\x14", "\x07", "\x12"
+PROJECT = "\x10"
 QUINCE, MEDLAR = "How do I prune a quince?", "When is a medlar ripe?"
 
 
@@ -76,6 +78,25 @@ def test_a_session_is_read_from_the_picker_and_chosen_where_its_name_is_left_out
     assert f"title: {MEDLAR}" in plain(shown.out)
     left = shell.terminal("resume", answers=[("late winter", ESCAPE)], env=env)
     assert left.code == 130
+
+
+def test_ctrl_p_limits_the_list_to_the_project_that_the_folder_is_of(
+    shell: Shell, env: dict[str, str]
+) -> None:
+    shell.run("sync", env=env)
+    repository(shell.folder)
+
+    async def placed(sessions: Sessions) -> None:
+        """The medlar is of the project that the folder is of, in another folder of it; the quince is of another."""
+        names = iter(("elsewhere", shell.folder.name))
+        for each in (await sessions.find(LOCAL)).sessions:
+            await sessions.move(LOCAL, each.id, "/srv/garden")
+            await sessions.projects.assign(LOCAL, each.id, next(names))
+
+    shell.inside(placed)
+    typed = [("late winter", PROJECT), ("bletted", "\r")]
+    done = shell.terminal("show", answers=typed, env=env)
+    assert f"title: {MEDLAR}" in plain(done.out)
 
 
 def test_without_a_terminal_there_is_help_and_a_session_has_to_be_named(shell: Shell) -> None:

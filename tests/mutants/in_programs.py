@@ -229,4 +229,11 @@ MUTANTS = (
         "    if user != ROOT and found.st_uid < 0:\n",
         "tests/values/test_settings.py::test_a_data_folder_of_another_user_is_refused_and_roots_is_not",
     ),
+    mutant(
+        "chat-echoes-into-the-answer",
+        "cli/terminal/line_reader.py",
+        "~(termios.ECHO | termios.ICANON)",
+        "~termios.ICANON",
+        "tests/cli/test_chat.py::test_a_turn_shows_at_once_that_it_runs_and_what_is_typed_meanwhile_is_for_the_next_prompt",
+    ),
 )

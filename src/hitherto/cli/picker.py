@@ -20,7 +20,9 @@ from hitherto.errors import HithertoError
 from hitherto.ids import now_ms
 from hitherto.model import LOCAL, Filter, Session, plain_text
 from hitherto.presentation import formats
+from hitherto.projects import checkout_of
 from hitherto.service import Sessions
+from hitherto.service.catalog.projects import folder_name
 
 if TYPE_CHECKING:
     from prompt_toolkit.application import Application
@@ -62,7 +64,8 @@ class Question(NamedTuple):
     """What to look up: sessions for what was typed, or a preview."""
 
     text: str = ""
-    folder: str | None = None
+    project_of: str | None = None
+    """Only sessions of the project of this folder."""
     preview: str | None = None
 
 
@@ -142,7 +145,9 @@ class Finder:
 async def _answer(sessions: Sessions, question: Question) -> Answer:
     if question.preview is not None:
         return Answer(question, lines=await _preview(sessions, question.preview))
-    given = Filter(subagents=False, cwd=question.folder)
+    given = Filter(subagents=False)
+    if question.project_of is not None:
+        given = replace(given, project=await _project(sessions, question.project_of))
     if len(question.text.strip()) < 2:
         page = await sessions.find(LOCAL, given, limit=SHOWN)
         typed = question.text.strip().lower()
@@ -151,6 +156,17 @@ async def _answer(sessions: Sessions, question: Question) -> Answer:
         LOCAL, _query(question.text), given=replace(given, archived="include"), limit=FOUND, order="best"
     )
     return Answer(question, [hit.session for hit in found.hits])
+
+
+async def _project(sessions: Sessions, folder: str) -> str:
+    """The project of a folder of this machine: that of the last session there or at the top of its repository, else by its name.
+    Nothing is stored, unlike when a session is placed."""
+    seen = checkout_of(folder)
+    for cwd in (folder, *(() if seen is None else (seen.top,))):
+        page = await sessions.find(LOCAL, Filter(cwd=cwd, archived="include"), limit=1)
+        if page.sessions and (project := page.sessions[0].project) is not None:
+            return project
+    return await sessions.projects.called(LOCAL, folder_name(folder) if seen is None else seen.project)
 
 
 def _query(text: str) -> str:
@@ -329,7 +345,7 @@ class Picker:
         return drawn
 
     def _foot(self) -> StyleAndTextTuples:
-        here = " · this folder" if self._here else ""
+        here = " · this project" if self._here else ""
         selected = f" · {len(self._selected)} selected" if self._selected else ""
         return [("class:dim", self._failure or f"{len(self._sessions)}{here}{selected} · {BRIEF}")]
 
