@@ -185,7 +185,7 @@ def test_diff_shows_the_files_of_a_session_with_its_messages(shell: Shell, tmp_p
     assert listed["changes"]["files"] == len(found["files"])
     assert listed["changes"]["added"] >= found["added"]
     (row,) = (line.split("\t") for line in shell.ok("list").lines if line.startswith(session))
-    assert row[6:9] == [str(number) for number in listed["changes"].values()]
+    assert row[6:9] == [str(listed["changes"][name]) for name in ("added", "removed", "files")]
     touched = shell.invoke("log", found["files"][0]["path"], "--json").json["sessions"]
     assert session in [each["session"] for each in touched]
     assert [each["at"] for each in touched] == sorted((each["at"] for each in touched), reverse=True)

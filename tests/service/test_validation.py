@@ -69,7 +69,7 @@ async def test_an_id_that_is_no_session_s_is_not_found_by_any_method(
     await started(sessions, ann, "Here", session_id="mine", key="mine")
     before = await everything(sessions, ann)
     for name, call in BY_ID.items():
-        if name in ("memory.facts", "memory.add", "channels.begin") and session_id is None:
+        if name in ("memory.facts", "memory.add", "memory.note", "channels.begin") and session_id is None:
             continue  # no session is meant
         with pytest.raises(HithertoError) as caught:
             await call(sessions, ann, session_id)

@@ -145,7 +145,7 @@ async def test_what_a_subagent_did_counts_for_its_parent_and_a_fork_does_not(
     assert (await reader.edits.counts(ann, ["claude:a", "none"])).keys() == {"claude:a"}
     counts = await reader.edits.counts(ann, ["claude:a", fork.id])
     assert (counts["claude:a"], counts[fork.id]) == (
-        EditCounts(added=2, files=1),
+        EditCounts(added=2, files=1, agents=1),
         EditCounts(added=2, files=1),
     )
 

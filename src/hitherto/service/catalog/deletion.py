@@ -32,8 +32,9 @@ async def bury_session(tx: Writer, record: Record, now: int) -> int:
 
 async def _part_from(tx: Writer, record: Record) -> None:
     """What was forked from a session, or works for it, no longer names it. What another agent's files say stays."""
-    for child in await tx.children(record.owner, record.session.id):
-        if child.session.source is None:
+    for found in await tx.children(record.owner, record.session.id):
+        child = await tx.session(record.owner, found.session.id)  # what is changed is read for that
+        if child is not None and child.session.source is None:
             await change_session(tx, child, "parent", parent=None, parent_entry=None)
 
 
