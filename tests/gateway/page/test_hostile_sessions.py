@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 
 from hitherto.errors import HithertoError
 from hitherto.gateway.page.templates import POLICY, named
-from hitherto.model import Draft, Live, Principal, Text, encode
+from hitherto.model import Draft, Live, Principal, Text, Usage, encode
 from hitherto.service import Sessions
 from tests.gateway.page.browser import context_of
 from tests.gateway.page.conftest import Enter
@@ -59,7 +59,10 @@ async def taken(kept: Sessions, who: Principal, text: str, name: str | None = No
         with suppress(HithertoError):
             await kept.projects.assign(who, session.id, text, branch=branch)
     said, model = (Text(text=f"needle {text}"),), text.encode("utf-8", "replace").decode()
-    await kept.append(who, session.id, Draft(role="user", parts=said, model=model, tokens=len(text)))
+    usage = Usage(input=900, output=100, cost=0.25)
+    await kept.append(
+        who, session.id, Draft(role="user", parts=said, model=model, tokens=len(text), usage=usage)
+    )
     return session.id
 
 
