@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, AnyStr, TypeVar, overload
 
-import psutil
 
 T = TypeVar("T")
 
@@ -196,6 +195,8 @@ def kill(process: subprocess.Popen[AnyStr]) -> None:
     """End a process and all that it has started. One that was collected has a number no more."""
     if process.poll() is not None:
         return
+    import psutil  # it looks at the machine when it is imported, which servers that are watched must not do
+
     with contextlib.suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
