@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, AnyStr, TypeVar, overload
 
-
 T = TypeVar("T")
 
 LIMIT = 240.0
