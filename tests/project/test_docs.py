@@ -148,7 +148,7 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
 def shown_commands() -> Iterator[tuple[str, str]]:
     """The commands that the README, the quickstart and the guides show, with their pages."""
     for page in ("README.md", "docs/quickstart.md", *(name for name in pages() if "/guides/" in name)):
-        for line in re.findall(r"^\$ (?:.*\| )?hitherto (.+)$", (ROOT / page).read_text(), re.MULTILINE):
+        for line in re.findall(r"^\$ (?:.*\| )?hitherto (\w.+)$", (ROOT / page).read_text(), re.MULTILINE):
             yield page, line
 
 

@@ -25,7 +25,7 @@ METHODS = ("/rpc", "/ws", "/acp")
 """Where methods are called: these are asked method by method."""
 OPEN = ("/", "/health", "/ready", "/static/x/x", "/signin", "/signout")
 """What anybody is answered, by nothing of anybody's: the form to sign in, whether the server runs, the page's own files."""
-ABOUT_NONE = ("/overview", "/usage", "/usage.csv", "/inbox", "/waiting", "/live", "/metrics", "/mcp")
+ABOUT_NONE = ("/usage", "/usage.csv", "/inbox", "/waiting", "/live", "/metrics", "/mcp")
 """What is about no session that is named; an answer of any other route to another owner must be as of a missing one."""
 NEEDED = {"/metrics": "admin"}
 """The right that a route needs, if it is not that to read."""
@@ -58,7 +58,7 @@ def run_trial(place: Place, tally: Tally) -> None:
         reply = place.server.upgrade("/acp", list(claimed.items()))
         tally.note(reply.status == FORBIDDEN, f"/acp, without {scope}")
     # Others have signed out meanwhile.
-    tally.note(place.server.request("GET", "/overview", mine).status == 200, "ann was signed out")
+    tally.note(place.server.request("GET", "/usage", mine).status == 200, "ann was signed out")
 
 
 def _asked(place: Place, way: Way, session: str, **more: str) -> str:

@@ -182,7 +182,7 @@ def _told(server: Server, secrets: list[str]) -> Iterator[tuple[str, str]]:
     list_them = b'{"jsonrpc":"2.0","id":1,"method":"session.list"}'
     for token in secrets:
         bearer = {"Authorization": f"Bearer {token}"}
-        for path in ("/", "/health", "/metrics", "/nowhere", "/overview", "/s/x", "/live?now=1", "/mcp"):
+        for path in ("/", "/health", "/metrics", "/nowhere", "/usage", "/s/x", "/live?now=1", "/mcp"):
             for headers in (bearer, {"Cookie": f"hitherto-{server.port}={token}"}, {"Authorization": token}):
                 for query in ("", f"{'&' if '?' in path else '?'}token={quote(token)}"):
                     reply = server.request("GET", path + query, headers)

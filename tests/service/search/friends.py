@@ -1,4 +1,4 @@
-"""Friends who talk over many months, and questions about what they told each other, written apart from the conversations.
+"""Friends who talk over many months, and questions about what they told each other.
 
 Each person has a few things that matter to them. They come back to these again and again, so that the words of a question
 stand in many sessions; what is asked for was told once, in one of them.

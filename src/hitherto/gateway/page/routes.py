@@ -86,7 +86,6 @@ def routes(state: ServerState) -> list[BaseRoute]:
     return [
         Route("/", Endpoint(state, signed_in(_home, status=200)), methods=["GET"]),
         Route("/usage", Endpoint(state, signed_in(_usage)), methods=["GET"]),
-        Route("/overview", Endpoint(state, signed_in(_usage)), methods=["GET"]),  # its address until 1.0
         Route("/usage.csv", Endpoint(state, signed_in(_usage_csv)), methods=["GET"]),
         Route("/s/{session:path}", Endpoint(state, signed_in(_session)), methods=["GET"]),
         Route("/message", Endpoint(state, signed_in(_message)), methods=["GET"]),
