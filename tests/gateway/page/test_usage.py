@@ -25,10 +25,11 @@ async def worked(
 ) -> str:
     """A session of another agent, in which something was said so many days ago."""
     at = now_ms() - ago * DAY_MS
-    usage = Usage(input=900, output=100, cost=0.25)
+    # Each request has an id of its own: two may fall into the same millisecond.
+    used = [Usage(input=900, output=100, cost=0.25, request=f"{name}-{n}") for n in range(messages)]
     said = [
         Entry(id=f"{name}-{n}", at=at - n, role="assistant", model="opus", tokens=1_000, usage=usage, parts=(Text(text=name),))
-        for n in range(messages)
+        for n, usage in enumerate(used)
     ]  # fmt: skip
     taken = Imported(id=f"claude:{name}", source="claude", created_at=at, updated_at=at, title=name, **fields)
     await kept.transfer.sync(who, taken, said)
