@@ -97,7 +97,7 @@ def tables() -> Iterator[tuple[str, str]]:
 def write() -> None:
     """Write the page again."""
     with tempfile.TemporaryDirectory() as folder:
-        found = listed(ways(Path(folder)))
+        found = listed(ways(Path(folder), shown_ways()))
     text = PAGE.read_text(encoding="utf-8")
     for part, content in (*tables(), ("ways", found)):
         text = text.replace(

@@ -51,7 +51,7 @@ def test_the_page_shows_the_way_over_the_gateway(way: str, gateway_ways: dict[st
 
 
 def test_the_page_shows_the_way_of_a_load(tmp_path: Path) -> None:
-    assert set(shown_ways()["load"]) == set(in_an_editor(tmp_path)), AGAIN
+    assert set(shown_ways()["load"]) == set(in_an_editor(tmp_path, shown_ways())), AGAIN
 
 
 def test_the_page_shows_the_way_of_a_sync(tmp_path: Path) -> None:
@@ -60,4 +60,4 @@ def test_the_page_shows_the_way_of_a_sync(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def gateway_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    return over_the_gateway(tmp_path_factory.mktemp("ways"))
+    return over_the_gateway(tmp_path_factory.mktemp("ways"), shown_ways())

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -26,8 +26,14 @@ ROUNDS = 4
 SESSION = "019a8a3e-0000-7000-8000-000000000001"
 QUIET = 20
 """So often nothing new has run when it is asked again: what followed an answer is over."""
+LOOKS = 1_000
+"""So often is looked for what runs unasked: longer than the schedules that can come between take, however busy the machine is."""
 OPENED = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 SAID = {"type": "user", "uuid": "u1", "sessionId": SESSION, "cwd": "/w", "timestamp": "2026-11-15T10:00:00Z"}
+
+
+Ways = Mapping[str, Sequence[str]]
+"""Modules in their order, by the name of the way."""
 
 
 class Command:
@@ -71,6 +77,24 @@ class Command:
             rounds.append(ran())
         return [module for module in rounds[0] if all(module in each for each in rounds)]
 
+    def without_schedules(self, found: Ways, known: Ways) -> dict[str, list[str]]:
+        """The ways without what a schedule ran in every round, as it does on a busy machine: what is not `known` of a way,
+        and runs unasked too, is not of it."""
+        unasked = self._runs_unasked({module for name in found for module in {*found[name]} - {*known[name]}})
+        return {
+            name: [module for module in way if module in known[name] or module not in unasked]
+            for name, way in found.items()
+        }
+
+    def _runs_unasked(self, modules: set[str]) -> set[str]:
+        """Those of these modules that run while nothing is asked."""
+        seen: set[str] = set()
+        for _ in range(LOOKS):
+            if seen == modules:
+                break
+            seen |= modules & {*self.ran()}
+        return seen
+
 
 @contextlib.contextmanager
 def command(folder: Path, *arguments: str) -> Iterator[Command]:
@@ -94,17 +118,19 @@ def command(folder: Path, *arguments: str) -> Iterator[Command]:
             ended(process, "the end of the command")
 
 
-def over_the_gateway(folder: Path) -> dict[str, list[str]]:
+def over_the_gateway(folder: Path, known: Ways) -> dict[str, list[str]]:
     """An append and a list over HTTP, and a view of the page."""
     with command(folder, "serve", "--port", "0", "--json") as serving:
         started = json.loads(line_of(serving.process, "the address of the server"))
         address = started["address"].removeprefix("http://")
         token = Path(started["token_file"]).read_text().strip()
         with contextlib.closing(http.client.HTTPConnection(address, timeout=LIMIT)) as connection:
-            return _ways(serving, connection, token)
+            return _ways(serving, connection, token, known)
 
 
-def _ways(serving: Command, connection: http.client.HTTPConnection, token: str) -> dict[str, list[str]]:
+def _ways(
+    serving: Command, connection: http.client.HTTPConnection, token: str, known: Ways
+) -> dict[str, list[str]]:
     bearer = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def ask(method: str, **params: Any) -> Any:
@@ -123,14 +149,15 @@ def _ways(serving: Command, connection: http.client.HTTPConnection, token: str) 
 
     session = ask("session.create", title="A way")["session_id"]
     cookie = _signed_in(connection, token)
-    return {
+    found = {
         "append": serving.way(append, serving.ran),
         "list": serving.way(lambda: ask("session.list"), serving.ran),
         "page": serving.way(page, serving.ran),
     }
+    return serving.without_schedules(found, known)
 
 
-def in_an_editor(folder: Path) -> list[str]:
+def in_an_editor(folder: Path, known: Ways) -> list[str]:
     """A session that an editor loads, over ACP: each time another."""
     sessions = iter(asyncio.run(_conversations(folder)))
     with command(folder, "acp") as agent:
@@ -155,7 +182,8 @@ def in_an_editor(folder: Path) -> list[str]:
                 pass  # the last that follows the answer
 
         ask("initialize", protocolVersion=1, clientCapabilities={})
-        return agent.way(load, agent.ran_until_quiet)
+        found = {"load": agent.way(load, agent.ran_until_quiet)}
+        return agent.without_schedules(found, known)["load"]
 
 
 async def _conversations(folder: Path) -> list[str]:
@@ -178,14 +206,14 @@ def of_a_transcript(folder: Path) -> list[str]:
         return syncing.ran_to_its_end()
 
 
-def ways(folder: Path) -> dict[str, Sequence[str]]:
+def ways(folder: Path, known: Ways) -> dict[str, Sequence[str]]:
     """All of them, by name."""
     places = [folder / name for name in ("gateway", "editor", "transcript")]
     for place in places:
         place.mkdir()
     return {
-        **over_the_gateway(places[0]),
-        "load": in_an_editor(places[1]),
+        **over_the_gateway(places[0], known),
+        "load": in_an_editor(places[1], known),
         "sync": of_a_transcript(places[2]),
     }
 
