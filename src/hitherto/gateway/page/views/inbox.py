@@ -67,8 +67,9 @@ async def inbox(caller: Caller, query: Mapping[str, str], run: Run, answers: boo
 
 
 async def waiting(caller: Caller) -> list[Waiting]:
-    """The sessions that wait for an answer, newest first."""
-    return [Waiting(each.id, row(each, now_ms()).title) for each in await _found(caller, "waiting")]
+    """The sessions that wait for an answer, newest first. One whose turn is gone waits no longer."""
+    found = await _found(caller, "waiting")
+    return [Waiting(each.id, row(each, now_ms()).title) for each in found if _waits(each)]
 
 
 async def _found(caller: Caller, status: Status) -> Sequence[Session]:
