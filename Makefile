@@ -35,7 +35,7 @@ define environment
 	  $(1)/bin/python $(PIP) install --require-hashes $(addprefix -r ,$(2)); fi
 endef
 
-.PHONY: help install run test interop check bench mutants torture audit dist lock clean
+.PHONY: help install run test interop check bench mutants torture audit dist lock pictures clean
 
 help:
 	@echo "make install   everything into $(VENV)"
@@ -50,6 +50,7 @@ help:
 	@echo "make audit     write the bill of materials, then ask for known faults of what is pinned (needs their public list)"
 	@echo "make dist      build the wheel and the sdist, and try them in fresh environments"
 	@echo "make lock      renew the pinned requirements"
+	@echo "make pictures  draw the pictures of the documents again, from a made-up history"
 	@echo "make clean     remove environments and caches"
 
 # `make run` needs no more than this: the sources are used where they lie.
@@ -139,6 +140,9 @@ lock: $(VENV)/.ready
 	$(COMPILE) $(UPGRADE) -o requirements-uv.txt requirements-uv.in
 	@if command -v npm >/dev/null; then $(PIN_PROGRAMS); else echo "no npm: $(PROGRAMS) stays as it is"; fi
 	$(NO_ADDRESS)
+
+pictures: $(VENV)/.ready
+	$(PY) -m tests.gateway.page.pictures docs/images
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) $(AUDIT_VENV) $(DIST_VENV) $(INTEROP) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

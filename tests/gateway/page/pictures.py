@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 import hitherto
 from hitherto.ids import now_ms
@@ -153,11 +153,19 @@ async def draw(folder: Path) -> None:
                         page = await _opened(running, look)
                         visitor = Visitor(server, sessions, token, page)
                         await visitor.sign_in(path)
-                        await page.evaluate(
-                            "for (const each of document.querySelectorAll('.card')) each.open = true"
-                        )
+                        if name == "session":
+                            await _unfolded(page)
                         await page.screenshot(path=folder / f"{name}.png")
                         await page.context.close()
+
+
+async def _unfolded(page: Any) -> None:
+    """A session with what its turn did, from its prompt on, beside the list."""
+    await expect(page.locator("#beside .row").first).to_be_visible()
+    await page.locator(".work > details > summary").first.click()
+    await expect(page.locator(".steps .card").first).to_be_visible()
+    await page.evaluate("for (const each of document.querySelectorAll('.card')) each.open = true")
+    await page.locator(".entry").first.scroll_into_view_if_needed()
 
 
 async def _opened(running: Browser, look: dict[str, Any]) -> Any:

@@ -57,7 +57,7 @@ async def test_below_that_width_one_thing_is_shown_with_a_way_back(
     enter: Enter, kept: Sessions, ann: Principal
 ) -> None:
     await begun(kept, ann, "One", "first")
-    await begun(kept, ann, "Two", "second")
+    await begun(kept, ann, "Two", *["second\n\n" * 10] * 3)
     visitor = await enter(viewport=PHONE, has_touch=True, is_mobile=True)
     page = visitor.page
     places = await page.get_by_role("navigation", name="Pages").bounding_box()
@@ -71,6 +71,10 @@ async def test_below_that_width_one_thing_is_shown_with_a_way_back(
     await expect(page.locator("#feed")).to_contain_text("second")
     await expect(page.locator("#beside")).to_be_hidden()
     await visitor.is_in()
+    await page.evaluate("scrollTo(0, 0)")
+    write = await page.locator("#composer").bounding_box()
+    assert write is not None
+    assert write["y"] + write["height"] <= places["y"]
     await page.keyboard.press("]")
     await expect(page.locator("#feed")).to_contain_text("first")
     await page.get_by_role("link", name="Back to the list").tap()
