@@ -36,6 +36,8 @@ from hitherto.ports import Writer
 from hitherto.service import Sessions
 from hitherto.stores.sqlite import connection
 from hitherto.stores.sqlite.connection import fetch, open_file
+from hitherto.stores.sqlite.documents import by_time
+from hitherto.stores.sqlite.documents.document import Document
 from hitherto.stores.sqlite.migrate import Migration, migrate, shipped
 from hitherto.stores.sqlite.read_tx import CHATS, SESSION, SILENT
 from hitherto.stores.sqlite.search_index import BATCH, ENTRIES, MANY_WRITES, Done, SearchIndex
@@ -1199,6 +1201,25 @@ async def test_two_connections_never_give_the_same_number(sessions: Sessions, fi
     assert len(known) == len(set(known)) == 6 + 7
     assert len(changes) == len(set(changes))
     assert len((await sessions.search(LOCAL, "turn")).hits) == 7
+
+
+def test_keys_of_moments_that_many_share_are_found_with_few_statements() -> None:
+    index = apsw.Connection(":memory:")
+    index.execute(by_time.SCHEMA)
+    asked: list[str] = []
+    given: list[int] = []
+    for first in range(0, 3_000, 300):
+        documents = [
+            Document(owner=1, number=first + step, pos=-1, at=(first + step) // 10, kind="user", text="x")
+            for step in range(300)
+        ]
+        index.exec_trace = lambda _, statement, __: asked.append(statement) or True  # type: ignore[func-returns-value]
+        by_time.add(index, documents)
+        index.exec_trace = None
+        given += sorted(document.number for document in documents)
+    assert [number for (number,) in index.execute("select number from place order by key")] == given
+    looked = [statement for statement in asked if statement.startswith("SELECT") or "NOT EXISTS" in statement]
+    assert len(looked) <= 3 * len(given)
 
 
 EARLIER_INDEX = """

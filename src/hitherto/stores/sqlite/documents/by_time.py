@@ -69,6 +69,10 @@ WHERE p.key >= j.value << {TIE_BITS} AND p.key < j.value + 1 << {TIE_BITS}
 CROWDED = "SELECT c.at, c.free FROM json_each(?) AS j CROSS JOIN crowded AS c WHERE c.at = j.value"
 CROWD = "INSERT INTO crowded (at, free) VALUES (?, ?) ON CONFLICT (at) DO UPDATE SET free = excluded.free"
 IS_TAKEN = "SELECT 1 FROM place WHERE key = ?"
+NEXT_FREE = """
+SELECT p.key + 1 FROM place AS p
+WHERE p.key >= ? AND NOT EXISTS (SELECT 1 FROM place AS q WHERE q.key = p.key + 1) ORDER BY p.key LIMIT 1
+"""
 ADD = "INSERT INTO said (rowid, words) VALUES (?, ?)"
 ADD_PLACE = "INSERT INTO place (key, number, pos) VALUES (?, ?, ?)"
 KEYS = "SELECT p.key FROM json_each(?) AS j CROSS JOIN place AS p WHERE p.number = j.value"
@@ -150,13 +154,15 @@ def _keys(index: apsw.Connection, said: Sequence[int]) -> list[int]:
     free: dict[int, int] = dict(fetch(index, CROWDED, (moments,)))
     crowded: dict[int, int] = {}
     keys: list[int] = []
+    last = -1
     for at in said:
-        key, end = free.get(at, at << TIE_BITS), at + 1 << TIE_BITS
-        while key in taken or (key >= end and fetch(index, IS_TAKEN, (key,))):
-            key += 1
-        taken.add(key)
+        end = at + 1 << TIE_BITS
+        # Up to a key that an earlier moment was given, none is free: each that lies between was tried for it.
+        key = max(free.get(at, at << TIE_BITS), last + 1)
+        if key in taken or (key >= end and fetch(index, IS_TAKEN, (key,))):
+            ((key,),) = fetch(index, NEXT_FREE, (key,))
         keys.append(key)
-        free[at] = key + 1
+        last, free[at] = key, key + 1
         if key + 1 >= end:
             crowded[at] = key + 1
     index.executemany(CROWD, list(crowded.items()))
